@@ -1,0 +1,53 @@
+# Each target makes .venv on first use and reuses it afterwards; nothing is installed outside it.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+JOBS   ?= 2
+export OMP_WAIT_POLICY ?= PASSIVE
+export MALLOC_MMAP_THRESHOLD_ ?= 2147483647
+export MALLOC_TRIM_THRESHOLD_ ?= 2147483647
+
+.PHONY: bench test lint format types unit test-slow test-real test-ray speed clean
+
+bench: $(STAMP)                 ## the PTTA benchmark on the embedded data set
+	$(BIN)/grotta bench
+
+test: lint types unit           ## everything CI runs: lint, format, import direction, types, tests, doctests
+
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "grotta needs Python 3.11 or newer: 'make PYTHON=/path/to/python3 ...'" >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+unit: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n $(JOBS) --dist worksteal
+
+test-slow: $(STAMP)             ## long checks
+	$(BIN)/pytest -q -m slow
+
+test-real: $(STAMP)             ## checks on real data: GROTTA_DATA=/path/to/data make test-real
+	$(BIN)/pytest -q -m real
+
+test-ray: $(STAMP)              ## checks on a real two-node Ray cluster on loopback
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
+	$(BIN)/pytest -q -m distributed
+
+speed: $(STAMP)                 ## speed and memory, as ratios
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build src/*.egg-info
