@@ -1,0 +1,46 @@
+"""Normalisation layers for test-time adaptation, and the means to put them into any network."""
+
+from grotta.nn.batch_stats import BatchStatsBN1d, BatchStatsBN2d
+from grotta.nn.convert import (
+    NormFactory,
+    batch_stats,
+    convert_norm,
+    gpre_rbn,
+    iabn,
+    norm_layers,
+    rbn,
+    replace_norms,
+    set_tracking,
+)
+from grotta.nn.iabn import IABN1d, IABN2d
+from grotta.nn.network import Network, find_classifier
+from grotta.nn.norm_base import AdaptiveNorm
+from grotta.nn.robust_bn import GpreRBN1d, GpreRBN2d, RBN1d, RBN2d, RobustBatchNorm
+from grotta.nn.share import own_parameters, shared_copy, storages
+
+__all__ = [
+    "AdaptiveNorm",
+    "BatchStatsBN1d",
+    "BatchStatsBN2d",
+    "GpreRBN1d",
+    "GpreRBN2d",
+    "IABN1d",
+    "IABN2d",
+    "Network",
+    "NormFactory",
+    "RBN1d",
+    "RBN2d",
+    "RobustBatchNorm",
+    "batch_stats",
+    "convert_norm",
+    "find_classifier",
+    "gpre_rbn",
+    "iabn",
+    "norm_layers",
+    "own_parameters",
+    "rbn",
+    "replace_norms",
+    "set_tracking",
+    "shared_copy",
+    "storages",
+]

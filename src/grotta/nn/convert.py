@@ -1,0 +1,131 @@
+"""Replace every batch normalisation of a network, faithfully or not at all."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm, _LazyNormBase
+
+from grotta.nn.batch_stats import BatchStatsBN1d, BatchStatsBN2d
+from grotta.nn.iabn import IABN1d, IABN2d
+from grotta.nn.norm_base import AdaptiveNorm
+from grotta.nn.robust_bn import GpreRBN1d, GpreRBN2d, Gradient, RBN1d, RBN2d, RobustBatchNorm
+from grotta.nn.share import shared_copy
+
+NormFactory = Callable[[_BatchNorm], nn.Module]
+
+
+def convert_norm(model: nn.Module, factory: NormFactory) -> nn.Module:
+    """A copy of ``model`` in which ``factory(bn)`` stands for every batch normalisation ``bn``.
+
+    ``model`` is not changed; the copy shares all other weights with it by reference. A layer used in two places
+    is converted once. Layers that cannot be converted faithfully raise an error that names them.
+
+    >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU())
+    >>> convert_norm(net, gpre_rbn(alpha=0.05))[1]
+    GpreRBN2d(8, eps=1e-05, affine=True, alpha=0.05, gradient='exact', tracking=False)
+    >>> type(net[1]).__name__
+    'BatchNorm2d'
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+    return replace_norms(shared_copy(model), factory)
+
+
+def replace_norms(network: nn.Module, factory: NormFactory) -> nn.Module:
+    """As :func:`convert_norm`, in place: for a network that is one's own."""
+    if isinstance(network, _BatchNorm):
+        return _convert(network, "the model itself", factory)
+    converted: dict[int, nn.Module] = {}
+    for prefix, parent in list(network.named_modules()):
+        # vars, not named_children: a layer shared within one parent is listed there under each of its names
+        for name, child in list(parent._modules.items()):
+            if isinstance(child, _BatchNorm):
+                path = f"{prefix}.{name}" if prefix else name
+                if id(child) not in converted:
+                    converted[id(child)] = _convert(child, path, factory)
+                setattr(parent, name, converted[id(child)])
+    return network
+
+
+def norm_layers(network: nn.Module) -> list[AdaptiveNorm]:
+    """The converted layers of ``network``, each once, in order."""
+    return [m for m in network.modules() if isinstance(m, AdaptiveNorm)]
+
+
+def set_tracking(network: nn.Module, tracking: bool) -> None:
+    """Let the statistics of every robust or instance-aware layer of ``network`` move, or hold them still."""
+    for layer in norm_layers(network):
+        if isinstance(layer, RobustBatchNorm | IABN1d):
+            layer.tracking = tracking
+
+
+def gpre_rbn(alpha: float = 0.05, gradient: Gradient = "exact") -> NormFactory:
+    """Factory of gradient-preserving robust layers (GRoTTA)."""
+    return lambda bn: _variant(bn, GpreRBN1d, GpreRBN2d).from_bn(bn, alpha=alpha, gradient=gradient)
+
+
+def rbn(alpha: float = 0.05) -> NormFactory:
+    """Factory of robust layers (RoTTA)."""
+    return lambda bn: _variant(bn, RBN1d, RBN2d).from_bn(bn, alpha=alpha)
+
+
+def batch_stats() -> NormFactory:
+    """Factory of layers that normalise by the current batch (BN, PL, TENT, CoTTA)."""
+    return lambda bn: _variant(bn, BatchStatsBN1d, BatchStatsBN2d).from_bn(bn)
+
+
+def iabn(k: float = 4.0, alpha: float = 0.01) -> NormFactory:
+    """Factory of instance-aware layers (NOTE)."""
+    return lambda bn: _variant(bn, IABN1d, IABN2d).from_bn(bn, k=k, alpha=alpha)
+
+
+def _variant(bn: _BatchNorm, flat: type[AdaptiveNorm], spatial: type[AdaptiveNorm]) -> type[AdaptiveNorm]:
+    if isinstance(bn, nn.BatchNorm3d):
+        raise TypeError("BatchNorm3d has no adaptive counterpart: grotta adapts image classifiers (NCHW)")
+    return flat if isinstance(bn, nn.BatchNorm1d) else spatial
+
+
+def _convert(bn: _BatchNorm, path: str, factory: NormFactory) -> nn.Module:
+    try:
+        if isinstance(bn, _LazyNormBase):
+            raise ValueError("it is lazy: run the model once so that its layers know their sizes")
+        new = factory(bn)
+        if type(bn).forward in _PLAIN_FORWARDS:
+            return new
+        return _with_what_it_carries(bn, new, factory)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"cannot convert layer {path!r} ({type(bn).__name__}): {error}") from error
+
+
+_PLAIN_FORWARDS = {_BatchNorm.forward, nn.SyncBatchNorm.forward}
+
+
+def _with_what_it_carries(bn: _BatchNorm, new: nn.Module, factory: NormFactory) -> nn.Module:
+    """Convert a subclass whose forward does more than normalise, such as timm's ``BatchNormAct2d``.
+
+    The layer's own sub-modules (drop, act) are run after the new norm, in order; whether that is really all the
+    subclass does is not believed but tried, on random features.
+    """
+    carried = nn.Sequential(*bn.children())
+    plain = (nn.BatchNorm1d if isinstance(bn, nn.BatchNorm1d) else nn.BatchNorm2d)(
+        bn.num_features, bn.eps, affine=bn.affine, track_running_stats=bn.track_running_stats
+    )
+    plain.load_state_dict({k: v for k, v in bn.state_dict().items() if k in plain.state_dict()})
+    like = next(iter(plain.state_dict().values()), torch.empty(0))
+    probe = torch.linspace(-3, 3, 4 * bn.num_features * (1 if isinstance(bn, nn.BatchNorm1d) else 9))
+    shape = (4, bn.num_features) if isinstance(bn, nn.BatchNorm1d) else (4, bn.num_features, 3, 3)
+    probe = probe.view(shape).to(like.device, like.dtype)
+    was_training = bn.training
+    bn.eval(), plain.eval(), carried.eval()
+    try:
+        with torch.no_grad():
+            faithful = torch.allclose(bn(probe), carried(plain.to(like.device, like.dtype)(probe)), atol=1e-5)
+    finally:
+        bn.train(was_training)
+    if not faithful:
+        raise ValueError(
+            "its forward does more than batch normalisation and its sub-modules; replace it by a plain "
+            "BatchNorm followed by what it adds"
+        )
+    return nn.Sequential(new, *bn.children()) if len(carried) else new

@@ -1,0 +1,83 @@
+"""A classifier seen as the methods need it: images in, logits and features out."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+def find_classifier(model: nn.Module, feature_layer: str | None = None) -> tuple[str, nn.Module]:
+    """Name and module of the layer whose input are the features: the last linear one, or the one named.
+
+    >>> find_classifier(nn.Sequential(nn.Flatten(), nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)))[0]
+    '3'
+    """
+    modules = dict(model.named_modules())
+    if feature_layer is not None:
+        if feature_layer not in modules:
+            raise ValueError(
+                f"feature_layer {feature_layer!r} is not a module of the model; its top ones are "
+                f"{[name for name, _ in model.named_children()]}"
+            )
+        return feature_layer, modules[feature_layer]
+    linear = [(name, module) for name, module in modules.items() if isinstance(module, nn.Linear)]
+    if not linear:
+        raise ValueError(
+            "the model has no nn.Linear layer: say with feature_layer= which module's input are the features, and "
+            "with num_classes= how many classes there are"
+        )
+    return linear[-1]
+
+
+class Network(nn.Module):
+    """``body`` with input normalisation before it and a tap on the input of its classifier.
+
+    ``forward`` takes float (B, C, H, W) in [0, 1] and returns the logits (B, classes) and the detached features
+    (B, d); features with positions are averaged over them.
+    """
+
+    mean: Tensor | None
+    std: Tensor | None
+
+    def __init__(
+        self,
+        body: nn.Module,
+        feature_layer: str,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+    ) -> None:
+        super().__init__()
+        self.body = body
+        self.feature_layer = feature_layer
+        self._features: Tensor | None = None
+        body.get_submodule(feature_layer).register_forward_pre_hook(self._tap)
+        like = next(body.parameters(), torch.empty(0))
+        for name, values in (("mean", mean), ("std", std)):
+            channels = None if values is None else torch.as_tensor(values, dtype=like.dtype, device=like.device)
+            self.register_buffer(name, None if channels is None else channels.view(1, -1, 1, 1), persistent=False)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and features of ``x``."""
+        if self.mean is not None:
+            x = x - self.mean
+        if self.std is not None:
+            x = x / self.std
+        self._features = None
+        logits = self.body(x)
+        features = self._features
+        if not isinstance(logits, Tensor):
+            raise TypeError(
+                f"the model must return a tensor of logits (batch, classes), got {type(logits).__name__}; "
+                "wrap it in a module that returns the logits alone"
+            )
+        if features is None:
+            raise RuntimeError(
+                f"the layer {self.feature_layer!r} did not run in the model's forward, so it has no features: "
+                "name the right one with feature_layer="
+            )
+        self._features = None
+        return logits, features
+
+    def _tap(self, _module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        features = inputs[0].detach()
+        self._features = features.flatten(2).mean(2) if features.ndim > 2 else features

@@ -1,0 +1,99 @@
+"""Copies of a network that share its weights by reference."""
+
+import copy
+import warnings
+
+import torch
+from torch import Tensor, nn
+
+_HOOK_TABLES = (
+    "_forward_pre_hooks",
+    "_forward_hooks",
+    "_backward_pre_hooks",
+    "_backward_hooks",
+)
+_HOOK_FLAGS = (
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks_with_kwargs",
+)
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """The network inside ``torch.compile`` and data-parallel wrappers."""
+    while True:
+        if isinstance(inner := getattr(model, "_orig_mod", None), nn.Module):
+            model = inner
+        elif isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            model = model.module
+        else:
+            return model
+
+
+def shared_copy(model: nn.Module) -> nn.Module:
+    """A copy of the module tree in evaluation mode whose parameters and buffers are views of ``model``'s.
+
+    No weight is copied and none requires a gradient; ``model``, its mode and its gradients stay as they are.
+    Hooks of torch's own (weight and spectral normalisation, pruning) come along, since they compute weights; the
+    caller's observe *the caller's* module and are left behind, with a warning that says where.
+
+    >>> net = nn.Linear(2, 2)
+    >>> shared_copy(net).weight.data_ptr() == net.weight.data_ptr()
+    True
+    """
+    model = unwrap(model)
+    if isinstance(model, torch.jit.ScriptModule):
+        raise TypeError("model is a torch.jit.ScriptModule, whose layers cannot be replaced: pass the original module")
+    memo: dict[int, object] = {}
+    for parameter in model.parameters():
+        memo[id(parameter)] = nn.Parameter(_view(parameter), requires_grad=False)
+    for buffer in model.buffers():
+        memo[id(buffer)] = _view(buffer)
+    memo |= _without_hooks(model)
+    return copy.deepcopy(model, memo).eval()
+
+
+def own_parameters(network: nn.Module) -> list[nn.Parameter]:
+    """Give ``network`` its own copy of every parameter, to be trained; returns them."""
+    for parameter in network.parameters():
+        parameter.data = parameter.data.clone()
+        parameter.requires_grad_(parameter.is_floating_point())
+    return [p for p in network.parameters() if p.requires_grad]
+
+
+def storages(module: nn.Module) -> set[int]:
+    """Addresses of the distinct storages behind the parameters and buffers of ``module``."""
+    tensors = [*module.parameters(), *module.buffers()]
+    return {t.untyped_storage().data_ptr() for t in tensors}
+
+
+def _view(tensor: Tensor) -> Tensor:
+    # A tensor made under inference_mode cannot take part in autograd: it must be copied.
+    return tensor.detach().clone() if tensor.is_inference() else tensor.detach()
+
+
+def _without_hooks(model: nn.Module) -> dict[int, object]:
+    """A deepcopy memo that replaces hook tables by copies without the caller's hooks."""
+    memo: dict[int, object] = {}
+    dropped: list[str] = []
+    for name, module in model.named_modules():
+        for table_name in _HOOK_TABLES:
+            table = getattr(module, table_name)
+            kept = type(table)((k, h) for k, h in table.items() if _computes_weights(h))
+            if len(kept) < len(table):
+                dropped.append(name or "the model itself")
+            memo[id(table)] = copy.copy(kept)
+        for flag_name in _HOOK_FLAGS:
+            flags = getattr(module, flag_name)
+            memo[id(flags)] = copy.copy(flags)
+    if dropped:
+        warnings.warn(
+            f"hooks on {', '.join(dict.fromkeys(dropped))} are not run inside the adapter: they stay with your module",
+            UserWarning,
+            stacklevel=4,
+        )
+    return memo
+
+
+def _computes_weights(hook: object) -> bool:
+    return type(hook).__module__.startswith("torch.nn.utils.")
