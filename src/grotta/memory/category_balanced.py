@@ -1,0 +1,152 @@
+"""The category-balanced bank of GRoTTA: a short queue for each class."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from grotta.memory.storage import (
+    ImageStore,
+    State,
+    check_image_count,
+    check_labels,
+    check_sizes,
+    check_state,
+)
+
+
+class CategoryBalancedBank:
+    """A first-in-first-out queue of ceil(capacity / num_classes) images for each (pseudo-)class.
+
+    However skewed the stream is, no class can push out another one, so a random draw from the bank is far closer
+    to balanced than the stream. Class c owns `room` neighbouring slots of one tensor; its i-th image ever goes
+    into slot i mod room. Inserting a batch and drawing one are single index operations; neither makes the host
+    wait for a device, but for draws of more images than the bank was last seen to have.
+
+    >>> bank = CategoryBalancedBank(capacity=4, num_classes=2)
+    >>> bank.add(torch.rand(5, 3, 8, 8), torch.tensor([0, 0, 0, 0, 1]))
+    >>> bank.counts().tolist(), len(bank)
+    ([2, 1], 3)
+    >>> bank.sample(2, torch.Generator().manual_seed(0)).shape
+    torch.Size([2, 3, 8, 8])
+    """
+
+    def __init__(self, capacity: int, num_classes: int) -> None:
+        check_sizes(capacity, num_classes)
+        self.capacity = capacity
+        self.num_classes = num_classes
+        self.room = -(-capacity // num_classes)
+        self._slots = self.room * num_classes
+        # One slot more than the queues need: what a batch itself pushes out again is written there, unread. A
+        # boolean mask instead would make the host wait for its size.
+        self._store = ImageStore(self._slots + 1)
+        self.clear()
+
+    @torch.inference_mode(False)
+    def clear(self) -> None:
+        """Forget every image, and the shape, data type and device of images."""
+        self._store.clear()
+        self._written = torch.zeros(self.num_classes, dtype=torch.int64)  # images ever added, by class
+        self._surely_filled = 0
+
+    @torch.inference_mode(False)
+    def to(self, device: torch.device | str) -> CategoryBalancedBank:
+        """Move the bank to another device, as after loading it from a file."""
+        self._store.to(device)
+        self._written = self._written.to(device)
+        return self
+
+    def add(self, images: Tensor, labels: Tensor) -> None:
+        """Queue `images` (B, ch, H, W), uint8 or float, under `labels` (B,), int64 on the same device."""
+        self._store.check(images)
+        check_labels(labels, images, self.num_classes)
+        self._add(images, labels)
+
+    @torch.inference_mode(False)
+    def _add(self, images: Tensor, labels: Tensor) -> None:
+        self._written = self._written.to(labels.device)
+        rank, batch_counts = _rank_within_class(labels, self.num_classes)
+        position = (self._written[labels] + rank) % self.room
+        stays = rank >= batch_counts[labels] - self.room
+        self._store.write(torch.where(stays, labels * self.room + position, self._slots), images)
+        self._written += batch_counts
+
+    def sample(self, n: int, generator: torch.Generator) -> Tensor:
+        """Draw `n` distinct images, (n, ch, H, W); all of them, in random order, if there are fewer.
+
+        `generator` is a CPU generator, so that a seed draws the same images on every device. One call always
+        consumes one permutation of the slots, however many are filled.
+        """
+        if n < 1:
+            raise ValueError(f"n must be at least 1, got {n}")
+        if self._surely_filled < n:  # slots never empty again, so the count is asked for only until it suffices
+            self._surely_filled = len(self)
+        if self._surely_filled == 0:
+            raise ValueError("cannot sample from an empty bank")
+        keys = torch.randperm(self._slots, generator=generator)
+        if self._written.device.type == "cuda":
+            keys = keys.pin_memory()  # a copy from pageable memory would wait for the device
+        keys = keys.to(self._written.device, non_blocking=True)
+        keys = torch.where(self._filled().flatten(), keys, -1)
+        return self._store.read(keys.topk(min(n, self._surely_filled)).indices)
+
+    def __len__(self) -> int:
+        """Count the images; on an accelerator this waits for the device, `counts()` does not."""
+        return int(self.counts().sum())
+
+    def counts(self) -> Tensor:
+        """Count the images of each class, (num_classes,) int64."""
+        return self._written.clamp(max=self.room)
+
+    def items(self, label: int) -> Tensor:
+        """Copy the images of one class out, oldest first, (counts()[label], ch, H, W)."""
+        if not 0 <= label < self.num_classes:
+            raise ValueError(f"label must be in 0..{self.num_classes - 1}, got {label}")
+        if self._store.device is None:
+            raise ValueError("an empty bank has no items, nor a shape for them yet")
+        written = int(self._written[label])
+        ages = torch.arange(max(written - self.room, 0), written, device=self._store.device)
+        return self._store.read(label * self.room + ages % self.room)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes reserved for images and counters."""
+        return self._store.nbytes + self._written.nbytes
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Copy everything that the next calls depend on; only filled slots are in it."""
+        return {
+            "capacity": torch.tensor(self.capacity),
+            "num_classes": torch.tensor(self.num_classes),
+            "written": self._written.clone(),
+            **self._store.state(self._filled_slots()),
+        }
+
+    @torch.inference_mode(False)
+    def load_state_dict(self, state: State) -> None:
+        """Become the bank that gave `state`, on its device; a state that does not fit changes nothing."""
+        check_state(state, {"written": (self.num_classes,)}, capacity=self.capacity, num_classes=self.num_classes)
+        check_image_count(state, int(state["written"].clamp(max=self.room).sum()))
+        self.clear()
+        self._written = state["written"].clone()
+        self._store.restore(state, self._filled_slots())
+
+    def _filled(self) -> Tensor:
+        """Mask of the slots in use, (num_classes, room)."""
+        return torch.arange(self.room, device=self._written.device) < self._written[:, None]
+
+    def _filled_slots(self) -> Tensor:
+        return self._filled().flatten().nonzero().flatten()
+
+
+def _rank_within_class(labels: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
+    """Count the earlier equal entries of each of `labels` (B,), and all entries of each class, (C,).
+
+    >>> _rank_within_class(torch.tensor([2, 0, 2, 2]), 3)
+    (tensor([0, 0, 1, 2]), tensor([1, 0, 3]))
+    """
+    counts = labels.new_zeros(num_classes).scatter_add_(0, labels, torch.ones_like(labels))
+    ordered, order = labels.sort(stable=True)
+    first = counts.cumsum(0) - counts
+    rank = torch.arange(len(labels), device=labels.device) - first[ordered]
+    return torch.empty_like(rank).scatter_(0, order, rank), counts
