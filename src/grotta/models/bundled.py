@@ -1,0 +1,32 @@
+"""The source models that come with the package."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from grotta.models.state_file import read_metadata
+
+_ASSETS = Path(str(resources.files("grotta.models"))) / "assets"
+
+
+def bundled_names() -> list[str]:
+    """Names of the models whose trained weights are inside the package."""
+    return sorted(path.stem for path in _ASSETS.glob("*.safetensors"))
+
+
+def bundled_path(name: str) -> Path:
+    """File with the bundled weights of model ``name``."""
+    path = _ASSETS / f"{name}.safetensors"
+    if not path.is_file():
+        known = ", ".join(bundled_names())
+        raise ValueError(f"no weights are bundled for {name!r}; there are some for: {known}. Give a file instead")
+    return path
+
+
+def model_card(name: str) -> dict[str, Any]:
+    """Give the card of a bundled model: data, recipe, seed, accuracy, versions, command."""
+    card: dict[str, Any] = json.loads(read_metadata(bundled_path(name))["card"])
+    return card

@@ -1,0 +1,110 @@
+"""Reading and writing files of weights: safetensors, and PyTorch's own format without running code from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+_WRAPPERS = ("state_dict", "model_state_dict", "model")
+_PREFIXES = ("module.", "model.")
+_INPUT_STATISTICS = ("mu", "sigma")
+
+
+def read_state(path: str | Path) -> dict[str, Tensor]:
+    """Give the tensors of a file of weights by their plain names.
+
+    Takes safetensors and PyTorch files (always ``weights_only``). A ``state_dict`` (or ``model``) entry is opened,
+    ``module.`` and ``model.`` prefixes are taken off, and the ``mu``/``sigma`` that some publishers store are
+    left out: the architectures here know their own input statistics.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file is something else (a saved web page, a cut-off download, other contents).
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no file of weights at {path}")
+    with path.open("rb") as file:
+        head = file.read(512)
+    _refuse_text(path, head)
+    contents = _read_safetensors(path) if head[8:9] == b"{" else _read_torch(path)
+    for key in _WRAPPERS:
+        if isinstance(contents, Mapping) and isinstance(contents.get(key), Mapping):
+            contents = contents[key]
+    if not isinstance(contents, Mapping) or not contents:
+        raise ValueError(f"{path} holds a {type(contents).__name__}, expected a mapping from names to tensors")
+    return _plain_names(path, contents)
+
+
+def read_metadata(path: str | Path) -> dict[str, str]:
+    """Give the metadata of a safetensors file."""
+    with safe_open(path, framework="pt") as file:
+        return dict(file.metadata() or {})
+
+
+def write_state(
+    path: str | Path, state: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None, *, half: bool = False
+) -> None:
+    """Write ``state`` as safetensors, whole or not at all.
+
+    With ``half`` matrices and kernels are stored as float16 (loaded into float32 parameters again); statistics
+    and biases, which are few and reach far, stay as they are.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stored = {
+        name: tensor.detach().cpu().to(torch.float16 if half and tensor.ndim > 1 else tensor.dtype).contiguous()
+        for name, tensor in state.items()
+    }
+    part = path.with_name(path.name + ".part")
+    try:
+        save_file(stored, part, metadata=dict(metadata or {}))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _refuse_text(path: Path, head: bytes) -> None:
+    start = head.lstrip().lower()
+    if not head:
+        raise ValueError(f"{path} is empty; download it again")
+    if start.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
+        raise ValueError(
+            f"{path} is a web page, not a file of weights: its address answered with HTML; download it again"
+        )
+    if start.startswith(b"version https://git-lfs"):
+        raise ValueError(f"{path} is a Git LFS pointer, not the file itself; fetch it with `git lfs pull`")
+
+
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(f"{path} is a damaged or cut-off safetensors file ({error})") from error
+
+
+def _read_torch(path: Path) -> Any:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # the reader raises a different type for every way a file can be damaged
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ValueError(
+            f"{path} is not a readable file of weights: damaged, cut off, or not one ({reason})"
+        ) from error
+
+
+def _plain_names(path: Path, contents: Mapping[str, Any]) -> dict[str, Tensor]:
+    strangers = [str(name) for name, value in contents.items() if not isinstance(value, Tensor)]
+    if strangers:
+        raise ValueError(f"{path} is not a file of weights: {strangers[0]!r} is not a tensor")
+    state = {name: value for name, value in contents.items() if name.split(".")[-1] not in _INPUT_STATISTICS}
+    while prefix := next((p for p in _PREFIXES if state and all(name.startswith(p) for name in state)), None):
+        state = {name.removeprefix(prefix): value for name, value in state.items()}
+    return state

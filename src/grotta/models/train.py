@@ -1,0 +1,216 @@
+"""Training of source models: seeded, resumable, one function.
+
+Everything an epoch draws comes from a generator seeded by ``(recipe.seed, epoch)``, so a checkpoint needs no
+generator state and a resumed run repeats the uninterrupted one bit by bit (same machine, same thread count).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from grotta.models.checkpoint import read_checkpoint, write_checkpoint
+
+
+class Images(Protocol):
+    """Images by index: a uint8 tensor (n, 3, H, W), or anything that gives such a batch for an index tensor."""
+
+    def __getitem__(self, indices: Tensor, /) -> Tensor:
+        """Give the images at ``indices`` as uint8 (len(indices), 3, H, W)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a source model is trained: SGD with Nesterov momentum under a triangular learning rate.
+
+    Args:
+        epochs: passes over the data.
+        batch_size: images a step; the incomplete last batch of an epoch is left out.
+        lr: the learning rate at its peak; it rises linearly from 0 over the ``warmup`` share of all steps and
+            falls linearly to 0 at the end.
+        momentum: Nesterov momentum.
+        weight_decay: L2 penalty on every parameter.
+        label_smoothing: of the cross-entropy.
+        shift: images move by up to this share of their side, zeros come in (0.125: four pixels of 32).
+        flip: mirror each image left to right with probability one half.
+        seed: of the initial weights, the order and the augmentation.
+    """
+
+    epochs: int = 16
+    batch_size: int = 128
+    lr: float = 0.1
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    label_smoothing: float = 0.0
+    warmup: float = 0.25
+    shift: float = 0.125
+    flip: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("lr", "momentum", "weight_decay"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        for name in ("label_smoothing", "warmup", "shift"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class EpochResult:
+    """What one epoch gave: mean training loss, accuracy on the evaluation images, seconds spent."""
+
+    epoch: int
+    loss: float
+    accuracy: float
+    seconds: float
+
+
+def learning_rate(recipe: Recipe, step: int, total: int) -> float:
+    """Triangular schedule: the rate of ``step`` (from 0) among ``total``.
+
+    >>> [round(learning_rate(Recipe(lr=1.0, warmup=0.5), step, 4), 2) for step in range(4)]
+    [0.5, 1.0, 0.67, 0.33]
+    """
+    rise = max(1, round(recipe.warmup * total))
+    if step < rise:
+        return recipe.lr * (step + 1) / rise
+    return recipe.lr * (total - step) / (total - rise + 1)
+
+
+def shift_and_flip(images: Tensor, recipe: Recipe, generator: torch.Generator) -> Tensor:
+    """Move each image by its own whole-pixel offset and mirror half of them; (B, 3, H, W) uint8 in and out.
+
+    >>> images = torch.arange(12, dtype=torch.uint8).view(1, 3, 2, 2)
+    >>> same = shift_and_flip(images, Recipe(shift=0.0, flip=False), torch.Generator())
+    >>> torch.equal(same, images)
+    True
+    """
+    count, _, height, width = images.shape
+    pad_rows, pad_columns = round(recipe.shift * height), round(recipe.shift * width)
+    top = torch.randint(0, 2 * pad_rows + 1, (count, 1), generator=generator)
+    left = torch.randint(0, 2 * pad_columns + 1, (count, 1), generator=generator)
+    mirrored = torch.rand(count, 1, generator=generator) < 0.5 * recipe.flip
+    rows = top + torch.arange(height)
+    columns = torch.where(mirrored, torch.arange(width - 1, -1, -1), torch.arange(width)) + left
+    padded = F.pad(images, (pad_columns, pad_columns, pad_rows, pad_rows))
+    # The channel axis comes out last, which is the memory order that convolutions like best.
+    moved = padded[torch.arange(count)[:, None, None], :, rows[:, :, None], columns[:, None, :]]
+    return moved.permute(0, 3, 1, 2)
+
+
+def batches(count: int, recipe: Recipe, generator: torch.Generator) -> Iterator[Tensor]:
+    """Shuffle ``count`` indices and give them in full batches (one short batch if there are too few)."""
+    order = torch.randperm(count, generator=generator)
+    full = count // recipe.batch_size * recipe.batch_size or count
+    yield from torch.split(order[:full], recipe.batch_size)
+
+
+def accuracy(model: nn.Module, images: Images, labels: Tensor, batch_size: int = 250) -> float:
+    """Share of ``images`` whose largest logit of ``model`` (in evaluation mode) is at ``labels`` (n,)."""
+    device = next(model.parameters()).device
+    was_training = model.training
+    model.eval()
+    right = 0
+    with torch.inference_mode():
+        for indices in torch.split(torch.arange(len(labels)), batch_size):
+            guesses = model(to_float(images[indices], device)).argmax(dim=1)
+            right += int((guesses.cpu() == labels[indices]).sum())
+    model.train(was_training)
+    return right / len(labels)
+
+
+def to_float(images: Tensor, device: torch.device) -> Tensor:
+    """Give uint8 ``images`` as channels-last float in [0, 1] on ``device``."""
+    return images.to(device).contiguous(memory_format=torch.channels_last).float().div_(255)
+
+
+def train(
+    model: nn.Module,
+    images: Images,
+    labels: Tensor,
+    evaluation: tuple[Images, Tensor],
+    recipe: Recipe,
+    *,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    on_epoch: Callable[[EpochResult], None] = lambda result: None,
+    on_step: Callable[[int, int], None] = lambda step, total: None,
+) -> list[EpochResult]:
+    """Train ``model`` in place and give one result an epoch; the last epoch's weights are the outcome.
+
+    Args:
+        model: from float (B, 3, H, W) in [0, 1] to logits; its present weights are the start.
+        images: uint8 (n, 3, H, W), a tensor or anything indexed like one; ``labels``: int64 (n,).
+        evaluation: images and labels whose accuracy is measured after each epoch; they steer nothing.
+        recipe: the settings.
+        checkpoint: file rewritten (atomically) after each epoch; with ``resume`` training goes on from it.
+        on_epoch: called with each epoch's result; ``on_step`` with (steps done, steps in all).
+    """
+    device = next(model.parameters()).device
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    optimizer = torch.optim.SGD(
+        model.parameters(), 0.0, recipe.momentum, weight_decay=recipe.weight_decay, nesterov=recipe.momentum > 0
+    )
+    history: list[EpochResult] = []
+    if resume and checkpoint is not None and checkpoint.exists():
+        history = _restore(checkpoint, model, optimizer, recipe)
+    steps = max(1, len(labels) // recipe.batch_size)
+    for epoch in range(len(history), recipe.epochs):
+        started = time.perf_counter()
+        generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + epoch)
+        model.train()
+        losses: list[Tensor] = []
+        for step, indices in enumerate(batches(len(labels), recipe, generator), start=epoch * steps):
+            batch = to_float(shift_and_flip(images[indices], recipe, generator), device)
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate(recipe, step, recipe.epochs * steps)
+            optimizer.zero_grad()
+            targets = labels[indices].to(device)
+            loss = F.cross_entropy(model(batch), targets, label_smoothing=recipe.label_smoothing)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            losses.append(loss.detach())
+            on_step(step + 1, recipe.epochs * steps)
+        mean_loss = float(torch.stack(losses).mean())
+        scored = accuracy(model, *evaluation)
+        history.append(EpochResult(epoch, mean_loss, scored, time.perf_counter() - started))
+        if checkpoint is not None:
+            _store(checkpoint, model, optimizer, recipe, history)
+        on_epoch(history[-1])
+    return history
+
+
+def _store(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, history: Sequence[EpochResult]
+) -> None:
+    state: dict[str, Any] = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "recipe": asdict(recipe),
+        "history": [asdict(result) for result in history],
+    }
+    write_checkpoint(path, state)
+
+
+def _restore(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe) -> list[EpochResult]:
+    state = read_checkpoint(path)
+    wanted = asdict(recipe)
+    differing = [name for name in wanted if wanted[name] != state["recipe"].get(name)]
+    if differing:
+        pairs = ", ".join(f"{name}: {state['recipe'].get(name)} there, {wanted[name]} now" for name in differing)
+        raise ValueError(f"{path} was written by another recipe ({pairs}); use the same one, or start anew")
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    return [EpochResult(**result) for result in state["history"]]
