@@ -1,0 +1,357 @@
+"""The step that every method takes: predict, remember, adapt."""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import torch
+from torch import Tensor, nn
+
+from grotta import functional as GF
+from grotta.methods.inputs import check_images, ordinary, to_float
+from grotta.methods.output import Output, output_adaptation
+from grotta.methods.precision import caller_autocast
+from grotta.methods.step_info import StepInfo
+from grotta.nn import Network, NormFactory, find_classifier, norm_layers, replace_norms, shared_copy, storages
+from grotta.nn.share import unwrap
+
+
+class Batch(NamedTuple):
+    """One batch in its two forms."""
+
+    images: Tensor  # (B, C, H, W) as they came, uint8 or float: what a memory stores
+    inputs: Tensor  # (B, C, H, W) float in [0, 1]: what a network takes
+
+
+class Prediction(NamedTuple):
+    """What a method makes of a batch before it adapts to it."""
+
+    logits: Tensor  # (B, classes)
+    features: Tensor  # (B, d)
+
+
+class Learned(NamedTuple):
+    """What a method did with a batch; ``None`` where it has no such thing."""
+
+    adapted: bool = False
+    loss: Tensor | None = None
+    bank_size: Tensor | int | None = None
+
+
+class Memory(Protocol):
+    """What an adapter asks of a sample memory in order to save it."""
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Copies of all that the memory's next calls depend on."""
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from ``state``."""
+
+
+class Adapter(nn.Module, ABC):
+    """A classifier that adapts while it is used: call it on a batch and it predicts, remembers and adapts.
+
+    A method is a subclass with three parts: ``build`` makes the networks, the memory and the optimizer; ``infer``
+    predicts and changes nothing; ``learn`` remembers and adapts. Its ``__init__`` stores the method's own options
+    and ends with ``self.reset()``.
+
+    Options that every method takes:
+        num_classes: of the model; inferred from its last linear layer.
+        seed: of everything random in the method.
+        mean, std: per channel, for a model that expects normalised input. The adapter itself takes [0, 1].
+        feature_layer: name of the module whose input are the features; the last linear layer by default.
+        output: adaptation of the predictions, ``None``, ``"bias_guided"`` or ``"laplacian"``; with ``k``,
+            ``affinity``, ``sigma`` and ``lam`` as in ``grotta.functional``.
+        check_input: look at every float batch for NaN, infinities and values outside [0, 1].
+        channels_last: run the network in that memory format, the faster one for convolutions.
+    """
+
+    name: ClassVar[str] = ""
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}}
+    trains_on_prediction: ClassVar[bool] = False  # whether ``infer`` records gradients for ``learn``
+
+    last: StepInfo | None
+    memory: Memory | None
+    optimizer: torch.optim.Optimizer | None
+    arguments: dict[str, Any]
+    model: nn.Module
+    _image_shape: tuple[int, ...] | None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Keep the arguments as given, for :meth:`save`."""
+        self = super().__new__(cls)
+        bound = inspect.signature(cls.__init__).bind(self, *args, **kwargs)
+        given = dict(list(bound.arguments.items())[2:])
+        object.__setattr__(self, "arguments", {**given, **given.pop("options", {})})
+        return self
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        num_classes: int | None = None,
+        seed: int = 0,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        feature_layer: str | None = None,
+        output: str | None = None,
+        k: int = 5,
+        affinity: str = "knn",
+        sigma: float = 1.0,
+        lam: float | None = None,
+        check_input: bool = True,
+        channels_last: bool = True,
+    ) -> None:
+        super().__init__()
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+        model = unwrap(model)
+        object.__setattr__(self, "model", model)  # the caller's: referred to, not a sub-module of ours
+        self.feature_layer, classifier = find_classifier(model, feature_layer)
+        self.num_classes = _settle_num_classes(num_classes, classifier)
+        self.seed = _check_seed(seed)
+        self.mean, self.std = _check_channels("mean", mean), _check_channels("std", std)
+        self.check_input = check_input
+        self.adapt_output = output_adaptation(output, k=k, affinity=affinity, sigma=sigma, lam=lam)
+        like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+        self.device, self.dtype = like.device, like.dtype
+        self._prefers_channels_last = channels_last
+
+    # What a method defines -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def build(self) -> None:
+        """Make networks (with :meth:`network`), memory and optimizer, as for a stream that begins."""
+
+    @abstractmethod
+    def infer(self, inputs: Tensor) -> Prediction:
+        """Predict ``inputs`` (B, C, H, W); no state may change."""
+
+    def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
+        """Remember and adapt, given the prediction and the probabilities (B, classes) that go out."""
+        return Learned()
+
+    # What a user calls -----------------------------------------------------------------------------------------
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Predict, remember and adapt: ``x`` (B, C, H, W), uint8 or float in [0, 1], to probabilities (B, classes)."""
+        images = self._accept(x)
+        with torch.inference_mode(False), torch.no_grad(), caller_autocast(self.device):
+            images = ordinary(images)
+            inputs, prediction = self._infer(images, record=self.trains_on_prediction)
+            probs, output = self._finish(prediction)
+            learned = self.learn(Batch(images, inputs), prediction, output.probs)
+        self.step += 1
+        self._image_shape = tuple(images.shape[1:]) if self.memory is not None else None
+        self.last = StepInfo(
+            step=self.step,
+            batch_size=len(images),
+            adapted=learned.adapted,
+            zeta=output.zeta,
+            lam=output.lam,
+            loss=None if learned.loss is None else learned.loss.detach(),
+            entropy=GF.entropy(probs).mean(),
+            confidence=probs.amax(1).mean(),
+            bank_size=learned.bank_size,
+        )
+        return output.probs
+
+    def predict(self, x: Tensor) -> Tensor:
+        """The probabilities that calling the adapter would give, without remembering or adapting."""
+        images = self._accept(x)
+        drawn = self.generator.get_state()
+        try:
+            with torch.inference_mode(False), torch.no_grad(), caller_autocast(self.device):
+                return self._finish(self._infer(ordinary(images), record=False)[1])[1].probs
+        finally:
+            self.generator.set_state(drawn)
+
+    @torch.inference_mode(False)
+    def reset(self) -> None:
+        """Become as newly created: the source model, an empty memory, the first seed."""
+        self.step = 0
+        self.last = None
+        self.memory = None
+        self.optimizer = None
+        self.generator = torch.Generator().manual_seed(self.seed)
+        self._format: torch.memory_format | None = None
+        self._image_shape = None
+        self.build()
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything that the next call depends on to ``path`` (safetensors), at once or not at all."""
+        from grotta.methods.checkpoint import save
+
+        save(self, path)
+
+    def network(self, norm: NormFactory | None = None) -> Network:
+        """A network with the model's weights, shared by reference, and with its norm layers replaced by ``norm``."""
+        body = shared_copy(self.model)
+        if norm is not None:
+            body = replace_norms(body, norm)
+            if not norm_layers(body):
+                raise ValueError(
+                    f"the model has no batch normalisation layer, which is what the method {self.name!r} adapts; "
+                    "'source' and 'lame' do without"
+                )
+        return Network(body, self.feature_layer, self.mean, self.std)
+
+    # State -----------------------------------------------------------------------------------------------------
+
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:  # type: ignore[override]
+        """Copies of all that the next call depends on, as one flat dict of tensors.
+
+        Weights that are shared with the model are not in it.
+        """
+        state: dict[str, Tensor] = {} if destination is None else destination
+        own = {f"network.{name}": tensor.detach().clone() for name, tensor in self._own_tensors()}
+        own |= {f"optimizer.{key}": tensor.clone() for key, tensor in self._optimizer_tensors()}
+        if self.memory is not None:
+            own |= {f"memory.{key}": tensor for key, tensor in self.memory.state_dict().items()}
+        own["generator"] = self.generator.get_state()
+        own["step"] = torch.tensor(self.step)
+        state.update({prefix + key: tensor for key, tensor in own.items()})
+        return state
+
+    @torch.inference_mode(False)
+    @torch.no_grad()
+    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> None:
+        """Go on from ``state_dict``; one that does not fit raises an error and changes nothing."""
+        own = {f"network.{name}": tensor for name, tensor in self._own_tensors()}
+        parts = _split(state_dict)
+        _check_fit(own, parts["network"])
+        if self.memory is not None:
+            self.memory.load_state_dict({k: v.to(self.device) for k, v in parts["memory"].items()})
+        for key, tensor in own.items():
+            tensor.copy_(parts["network"][key])
+        self._load_optimizer(parts["optimizer"])
+        self.generator.set_state(state_dict["generator"].cpu())
+        self.step = int(state_dict["step"])
+        self.last = None
+        self._image_shape = None
+
+    def _own_tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Parameters and buffers that are not the model's: what distinguishes this adapter from a new one."""
+        shared = storages(self.model)
+        for name, tensor in [*self.named_parameters(), *self.named_buffers()]:
+            if tensor.untyped_storage().data_ptr() not in shared:
+                yield name, tensor
+
+    def _optimizer_tensors(self) -> Iterator[tuple[str, Tensor]]:
+        state = {} if self.optimizer is None else self.optimizer.state_dict()["state"]
+        for index, values in state.items():
+            for key, value in values.items():
+                if isinstance(value, Tensor):
+                    yield f"{index}.{key}", value
+
+    def _load_optimizer(self, tensors: Mapping[str, Tensor]) -> None:
+        if self.optimizer is None:
+            return
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in tensors.items():
+            index, name = key.removeprefix("optimizer.").split(".")
+            state.setdefault(int(index), {})[name] = tensor.clone()
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
+
+    # Inside a step ---------------------------------------------------------------------------------------------
+
+    def _accept(self, x: object) -> Tensor:
+        return check_images(x, device=self.device, shape=self._image_shape, values=self.check_input)
+
+    def _infer(self, images: Tensor, record: bool) -> tuple[Tensor, Prediction]:
+        """The first batch also settles the memory format: models that ``view`` their features need the plain one."""
+        plain = torch.contiguous_format
+        wanted = self._format or (torch.channels_last if self._prefers_channels_last else plain)
+        for memory_format in dict.fromkeys((wanted, self._format or plain)):
+            inputs = to_float(images, self.dtype, memory_format)
+            try:
+                with torch.enable_grad() if record else torch.inference_mode():
+                    prediction = self.infer(inputs)
+            except RuntimeError as error:
+                refusal = error
+                if isinstance(error, torch.OutOfMemoryError):
+                    raise
+            else:
+                self._check_logits(prediction.logits, len(images))
+                self._format = memory_format
+                return inputs, prediction
+        raise ValueError(f"the model refuses x of shape {tuple(images.shape)}: {refusal}") from refusal
+
+    def _check_logits(self, logits: Tensor, batch_size: int) -> None:
+        if tuple(logits.shape) != (batch_size, self.num_classes):
+            raise ValueError(
+                f"the model must return logits of shape (batch, num_classes) = {(batch_size, self.num_classes)}, "
+                f"got {tuple(logits.shape)}"
+            )
+
+    def _finish(self, prediction: Prediction) -> tuple[Tensor, Output]:
+        wide = torch.promote_types(self.dtype, torch.float32)
+        probs = prediction.logits.detach().to(wide).softmax(1)
+        return probs, self.adapt_output(probs, prediction.features.to(wide))
+
+    def to_input(self, images: Tensor) -> Tensor:
+        """Images out of a memory in the form that a network takes."""
+        return to_float(images, self.dtype, self._format or torch.contiguous_format)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        raise RuntimeError("an adapter stays where its model is: move or cast the model, then wrap it again")
+
+    def __repr__(self) -> str:
+        options = "".join(f", {key}={value!r}" for key, value in self.arguments.items())
+        return f"{type(self).__name__}({type(self.model).__name__}{options})"
+
+
+def _settle_num_classes(num_classes: int | None, classifier: nn.Module) -> int:
+    found = classifier.out_features if isinstance(classifier, nn.Linear) else None
+    if num_classes is None:
+        if found is None:
+            raise ValueError("num_classes cannot be inferred: the feature layer is not an nn.Linear; give num_classes=")
+        num_classes = found
+    if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 2:
+        raise ValueError(f"num_classes must be a whole number >= 2, got {num_classes!r}")
+    if found is not None and found != num_classes:
+        raise ValueError(f"num_classes is {num_classes}, but the model's last linear layer has {found} outputs")
+    return num_classes
+
+
+def _check_seed(seed: int) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed must be a whole number in [0, 2**63), got {seed!r}")
+    return seed
+
+
+def _check_channels(name: str, values: Sequence[float] | None) -> list[float] | None:
+    if values is None:
+        return None
+    numbers = [float(v) for v in values]
+    if not numbers or not all(n == n and abs(n) != float("inf") for n in numbers):
+        raise ValueError(f"{name} must hold one finite number a channel, got {values!r}")
+    if name == "std" and not all(n > 0 for n in numbers):
+        raise ValueError(f"std must be positive, got {values!r}")
+    return numbers
+
+
+def _split(state: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    parts: dict[str, dict[str, Tensor]] = {"network": {}, "memory": {}, "optimizer": {}}
+    for key, tensor in state.items():
+        head, _, rest = key.partition(".")
+        if head in parts:
+            parts[head][rest if head == "memory" else key] = tensor
+        elif key not in ("generator", "step"):
+            raise ValueError(f"unexpected entry {key!r} in the state of an adapter")
+    for key in ("generator", "step"):
+        if key not in state:
+            raise ValueError(f"the state of an adapter needs an entry {key!r}")
+    return parts
+
+
+def _check_fit(own: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
+    if missing := sorted(own.keys() - given.keys()):
+        raise ValueError(f"the state lacks {missing[0]!r} and {len(missing) - 1} more entries")
+    if extra := sorted(given.keys() - own.keys()):
+        raise ValueError(f"the state has {extra[0]!r} and {len(extra) - 1} more entries that this adapter has not")
+    for key, tensor in own.items():
+        if tensor.shape != given[key].shape:
+            raise ValueError(f"{key!r} must have shape {tuple(tensor.shape)}, got {tuple(given[key].shape)}")

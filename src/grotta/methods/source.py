@@ -1,0 +1,25 @@
+"""Source: the model as it is."""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from grotta.methods.base import Adapter, Prediction
+from grotta.methods.registry import register
+
+
+@register("source")
+class Source(Adapter):
+    """No adaptation: running statistics, no gradient. The yardstick of all others."""
+
+    def __init__(self, model: nn.Module, **options: Any) -> None:
+        super().__init__(model, **options)
+        self.reset()
+
+    def build(self) -> None:
+        """One network, the model itself."""
+        self.source = self.network()
+
+    def infer(self, inputs: Tensor) -> Prediction:
+        """Predict in evaluation mode."""
+        return Prediction(*self.source(inputs))
