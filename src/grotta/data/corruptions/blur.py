@@ -1,0 +1,76 @@
+"""Blurs: out of focus, frosted glass, a moving camera, a zooming camera."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grotta.data.corruptions import filters
+from grotta.data.corruptions.geometry import zoom_matrix
+from grotta.data.corruptions.pixels import Generators, Images, Indices, to_bytes, to_unit
+
+
+def defocus_blur(images: Images, constants: tuple[float, float]) -> Images:
+    """Filter (B, H, W, 3) with a smoothed disk, mirrored at the edge."""
+    radius, sigma = constants
+    return to_bytes(filters.correlate(to_unit(images), filters.disk_kernel(radius, sigma)))
+
+
+def motion_blur(images: Images, generators: Generators, constants: tuple[int, float]) -> Images:
+    """Smear each picture of (B, H, W, 3) along an angle of its own, U[-45, 45] degrees."""
+    radius, sigma = constants
+    degrees = np.array([generator.uniform(-45, 45) for generator in generators])
+    return filters.motion_blur(images, degrees, radius, sigma)
+
+
+def zoom_blur(images: Images, constants: tuple[float, float]) -> Images:
+    """Average (B, H, W, 3) and its centre zooms by 1, 1 + step, ..., end excluded.
+
+    As published, the factors come from a floating-point range, which runs one step further to 1.06 and to 1.11.
+    """
+    end, step = constants
+    factors = np.arange(1, end, step)
+    height, width = images.shape[1:3]
+    planes = np.moveaxis(to_unit(images), -1, 1)
+    total = planes.copy()
+    for factor in factors:
+        total += zoom_matrix(height, factor) @ (planes @ zoom_matrix(width, factor).T)
+    total /= len(factors) + 1
+    # float32 rounds the sum's last digits away, which could otherwise pull a flat region one level down.
+    return to_bytes(np.moveaxis(total, 1, -1).astype(np.float32))
+
+
+def glass_blur(images: Images, generators: Generators, constants: tuple[float, int, int]) -> Images:
+    """Blur (B, H, W, 3), let each pixel take a near one's value, ``rounds`` times over, and blur again."""
+    sigma, reach, rounds = constants
+    shaken = to_bytes(filters.gaussian_blur(to_unit(images), sigma))
+    height, width = images.shape[1:3]
+    inner = (max(height - 2 * reach, 0), max(width - 2 * reach, 0))
+    size = (rounds, 2, *inner)
+    offsets = np.stack([generator.integers(-reach, reach, size=size) for generator in generators])
+    for i in range(rounds):
+        source = glass_sources(offsets[:, i], height, width, reach)
+        shaken = np.take_along_axis(shaken.reshape(len(images), -1, 3), source[..., None], axis=1)
+    return to_bytes(filters.gaussian_blur(to_unit(shaken.reshape(images.shape)), sigma))
+
+
+def glass_sources(offsets: Indices, height: int, width: int, reach: int) -> Indices:
+    """Return, for each pixel (B, H·W), the pixel whose value it shows after one round of the glass.
+
+    Rows and columns from n - reach down to reach + 1 are visited in descending order; each takes the value that its
+    pixel at ``offsets`` (B, 2, H - 2 reach, W - 2 reach) shows at that moment. Where that pixel was visited before, its
+    own source is the answer: the chains are followed by pointer doubling instead of pixel by pixel.
+    """
+    every = np.arange(height * width).reshape(height, width)
+    inner = (slice(reach + 1, height - reach + 1), slice(reach + 1, width - reach + 1))
+    visited = np.zeros((height, width), dtype=bool)
+    visited[inner] = True
+    source = np.broadcast_to(every, (len(offsets), height, width)).copy()
+    source[:, *inner] += offsets[:, 0] * width + offsets[:, 1]
+    source = source.reshape(len(offsets), -1)
+    pending = visited.ravel()[source] & (source > every.ravel())
+    while pending.any():
+        following = np.take_along_axis(source, source, axis=1)
+        still = pending & np.take_along_axis(pending, source, axis=1)
+        source = np.where(pending, following, source)
+        pending = still
+    return source

@@ -1,0 +1,56 @@
+"""What a camera's electronics or a file format does: contrast, brightness, coarse pixels, JPEG."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import numpy as np
+from PIL import Image
+
+from grotta.data.corruptions.pixels import Images, to_bytes, to_unit
+
+
+def contrast(images: Images, factor: float) -> Images:
+    """Pull (B, H, W, 3) towards the mean m of each channel: (x - m) factor + m."""
+    height, width = images.shape[1:3]
+    # Whole numbers add up exactly, so that a picture of one colour stays what it is.
+    mean = images.sum(axis=(1, 2), keepdims=True, dtype=np.int64) / (255.0 * height * width)
+    values = to_unit(images)
+    values -= mean
+    values *= factor
+    values += mean
+    return to_bytes(values)
+
+
+def brightness(images: Images, shift: float) -> Images:
+    """Add ``shift`` to the value V = max(R, G, B) of HSV; hue and saturation stay.
+
+    At constant hue and saturation each channel keeps its ratio to V: x' = V' (1 - (V - x)/V).
+    """
+    values = to_unit(images)
+    peak = values.max(axis=-1, keepdims=True)
+    below = peak - values
+    # Black has no hue: it becomes grey.
+    below /= np.where(peak > 0, peak, 1.0)
+    return to_bytes(np.minimum(peak + shift, 1.0) * (1.0 - below))
+
+
+def pixelate(images: Images, share: float) -> Images:
+    """Shrink (B, H, W, 3) to ``share`` of its sides and stretch it back, both by box averaging in 8 bits."""
+    height, width = images.shape[1:3]
+    small = (max(1, int(width * share)), max(1, int(height * share)))
+    result = np.empty_like(images)
+    for image, target in zip(images, result, strict=True):
+        coarse = Image.fromarray(image).resize(small, Image.Resampling.BOX)
+        target[...] = np.asarray(coarse.resize((width, height), Image.Resampling.BOX))
+    return result
+
+
+def jpeg_compression(images: Images, quality: int) -> Images:
+    """Write (B, H, W, 3) as JPEG of the given quality and read it again."""
+    result = np.empty_like(images)
+    for image, target in zip(images, result, strict=True):
+        file = BytesIO()
+        Image.fromarray(image).save(file, "JPEG", quality=quality)
+        target[...] = np.asarray(Image.open(file))
+    return result

@@ -1,0 +1,79 @@
+"""Resampling of batches of pictures: centre zoom, smoothing matrices and free bilinear sampling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from grotta.data.corruptions.filters import gaussian_weights
+from grotta.data.corruptions.pixels import Indices
+
+Array = npt.NDArray[np.float64]
+
+
+def mirror(index: Indices, length: int) -> Indices:
+    """Fold indices into 0 .. length - 1 around the edge pixels (``reflect-101``: c b | a b c | b a).
+
+    >>> mirror(np.array([-2, -1, 0, 2, 3]), 3).tolist()
+    [2, 1, 0, 2, 1]
+    """
+    return np.asarray(length - 1 - np.abs(length - 1 - np.mod(index, 2 * length - 2)))
+
+
+def reflect(index: Indices, length: int) -> Indices:
+    """Fold indices into 0 .. length - 1 around the borders (``reflect``: b a | a b c | c b).
+
+    >>> reflect(np.array([-2, -1, 0, 2, 3]), 3).tolist()
+    [1, 0, 0, 2, 2]
+    """
+    folded = np.mod(index, 2 * length)
+    return np.asarray(np.minimum(folded, 2 * length - 1 - folded))
+
+
+def zoom_matrix(length: int, factor: float) -> Array:
+    """Return the (length, length) matrix that enlarges the centre of a line by ``factor``, bilinearly.
+
+    The middle ceil(length / factor) pixels are stretched, ends onto ends, to round(that factor) pixels, of which the
+    middle ``length`` are kept.
+
+    >>> zoom_matrix(4, 2.0).round(2).tolist()
+    [[0.0, 1.0, 0.0, 0.0], [0.0, 0.67, 0.33, 0.0], [0.0, 0.33, 0.67, 0.0], [0.0, 0.0, 1.0, 0.0]]
+    """
+    crop = math.ceil(length / factor)
+    stretched = round(crop * factor)
+    position = (np.arange(length) + (stretched - length) // 2) * (crop - 1) / max(stretched - 1, 1)
+    below = np.minimum(position.astype(np.intp), max(crop - 2, 0))
+    share = position - below
+    matrix = np.zeros((length, length))
+    line, start = np.arange(length), (length - crop) // 2
+    matrix[line, start + below] = 1.0 - share
+    matrix[line, np.minimum(start + below + 1, length - 1)] += share
+    return matrix
+
+
+def smoothing_matrix(length: int, sigma: float, truncate: float) -> Array:
+    """Return the (length, length) matrix of a Gaussian filter on a line that is reflected at its borders."""
+    radius = int(truncate * sigma + 0.5)
+    weights = gaussian_weights(sigma, radius)
+    matrix = np.zeros((length, length))
+    line = np.arange(length)
+    columns = reflect(line[:, None] + np.arange(-radius, radius + 1), length)
+    np.add.at(matrix, (line[:, None], columns), weights)
+    return matrix
+
+
+def sample(values: Array, rows: Array, columns: Array, fold: Callable[[Indices, int], Indices]) -> Array:
+    """Read (B, H, W, C) bilinearly at the positions ``rows``, ``columns`` (B, H, W); ``fold`` brings indices inside."""
+    batch, height, width, channels = values.shape
+    flat = values.reshape(-1, channels)
+    first = np.arange(batch)[:, None, None] * height
+    top, left = np.floor(rows), np.floor(columns)
+    down, right = (rows - top)[..., None], (columns - left)[..., None]
+    upper, lower = ((first + fold(top.astype(np.intp) + i, height)) * width for i in (0, 1))
+    near, far = (fold(left.astype(np.intp) + i, width) for i in (0, 1))
+    above = flat[upper + near] * (1.0 - right) + flat[upper + far] * right
+    below = flat[lower + near] * (1.0 - right) + flat[lower + far] * right
+    return np.asarray(above * (1.0 - down) + below * down)
