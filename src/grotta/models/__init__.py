@@ -2,7 +2,7 @@
 
 from grotta.models.bundled import model_card
 from grotta.models.registry import create_model, list_models
-from grotta.models.train import Recipe, accuracy, train
+from grotta.models.training import Recipe, accuracy, train
 from grotta.models.weights import load_weights
 
 __all__ = ["Recipe", "accuracy", "create_model", "list_models", "load_weights", "model_card", "train"]

@@ -44,7 +44,7 @@ class Recipe:
         seed: of the initial weights, the order and the augmentation.
     """
 
-    epochs: int = 16
+    epochs: int = 15
     batch_size: int = 128
     lr: float = 0.1
     momentum: float = 0.9

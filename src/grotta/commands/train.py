@@ -1,0 +1,236 @@
+"""``grotta train``: a source model for a data set, or for one domain of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from torch import Tensor, nn
+
+import grotta.data
+from grotta.data import DomainDataset
+from grotta.models.bundled import bundled_path
+from grotta.models.card import TrainingData, card_markdown, make_card
+from grotta.models.registry import create_model
+from grotta.models.state_file import read_state, write_state
+from grotta.models.training import EpochResult, Images, Recipe, accuracy, train
+from grotta.models.weights import copy_state, num_classes_of
+
+_IN_MEMORY_BYTES = 2 << 30
+_HELD_OUT = 0.1
+_DEFAULT = Recipe()
+
+
+@dataclass(frozen=True)
+class DomainImages:
+    """Some images of one domain, read when they are asked for."""
+
+    dataset: DomainDataset
+    domain: str
+    positions: Tensor
+
+    def __getitem__(self, indices: Tensor, /) -> Tensor:
+        """Give the images at ``indices`` as uint8 (len(indices), 3, H, W)."""
+        return self.dataset.images(self.domain, self.positions[indices])
+
+
+@dataclass(frozen=True)
+class Split:
+    """Images and labels to train on and to measure on, and what they are."""
+
+    images: Images
+    labels: Tensor
+    measured: tuple[Images, Tensor]
+    data: TrainingData
+
+
+def held_out(count: int, seed: int, share: float = _HELD_OUT) -> tuple[Tensor, Tensor]:
+    """Split ``count`` positions at random into those to train on and a ``share`` to measure on.
+
+    >>> trained, measured = held_out(10, seed=0)
+    >>> len(trained), len(measured)
+    (9, 1)
+    """
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+    cut = max(1, round(share * count))
+    return order[cut:].sort().values, order[:cut].sort().values
+
+
+def domain_split(dataset: DomainDataset, domain: str, seed: int) -> Split:
+    """Nine tenths of one domain to train on, the rest to measure on."""
+    labels = torch.as_tensor(dataset.labels(domain), dtype=torch.int64)
+    if len(labels) < 2:
+        raise ValueError(f"domain {domain!r} of {dataset.name} has {len(labels)} images; at least 2 are needed")
+    parts = []
+    for positions in held_out(len(labels), seed):
+        images: Images = DomainImages(dataset, domain, positions)
+        channels, height, width = dataset.image_shape
+        if len(positions) * channels * height * width <= _IN_MEMORY_BYTES:
+            images = images[torch.arange(len(positions))]
+        parts.append((images, labels[positions]))
+    (images, own), measured = parts
+    data = TrainingData(
+        dataset=dataset.name,
+        trained_on=f"nine tenths of domain {domain}",
+        trained_images=len(own),
+        measured_on=f"the other tenth of domain {domain}",
+        measured_images=len(measured[1]),
+        num_classes=dataset.num_classes,
+        image_shape=dataset.image_shape,
+    )
+    return Split(images, own, measured, data)
+
+
+def clean_split(dataset: DomainDataset, root: Path | None) -> Split:
+    """The clean training set behind a corrupted data set, measured on the clean test set."""
+    images, labels = grotta.data.load_clean(dataset.name, split="train", root=root)
+    measured = grotta.data.load_clean(dataset.name, split="test", root=root)
+    data = TrainingData(
+        dataset=dataset.name,
+        trained_on="the clean training set",
+        trained_images=len(labels),
+        measured_on="the clean test set",
+        measured_images=len(measured[1]),
+        num_classes=dataset.num_classes,
+        image_shape=dataset.image_shape,
+    )
+    return Split(images, labels, measured, data)
+
+
+def prepare_model(name: str, weights: str | None, num_classes: int, seed: int) -> tuple[nn.Module, str]:
+    """Build the model to train, and say in words what it starts from.
+
+    Given weights are taken whole; where their number of classes is another, the classifier is drawn anew.
+    """
+    model = create_model(name, num_classes=num_classes, seed=seed)
+    if weights is None:
+        return model, f"weights drawn with seed {seed}"
+    path = bundled_path(name) if weights == "bundled" else Path(weights)
+    state = read_state(path)
+    other = num_classes_of(model, state) != num_classes
+    copy_state(model, state, f"{path} does not fit {name}", keep_classifier=other)
+    return model, f"{path.name}{', with a new classifier' if other else ''}"
+
+
+def command_line(dataset: str, domain: str | None, model: str, weights: str | None, recipe: Recipe, half: bool) -> str:
+    """Write the command that repeats a training, with every setting that is not the default.
+
+    >>> command_line("cifar10-c", None, "resnet20", None, Recipe(epochs=3, flip=False), half=True)
+    'grotta train cifar10-c --model resnet20 --epochs 3 --no-flip --half'
+    """
+    words = ["grotta", "train", dataset, "--model", model]
+    words += ["--domain", domain] if domain else []
+    words += ["--weights", Path(weights).name] if weights else []
+    for setting in fields(Recipe):
+        value = getattr(recipe, setting.name)
+        option = setting.name.replace("_", "-")
+        if value == setting.default:
+            continue
+        words += [f"--{'' if value else 'no-'}{option}"] if isinstance(value, bool) else [f"--{option}", str(value)]
+    return " ".join(words + (["--half"] if half else []))
+
+
+class Reporter:
+    """Progress of a training on stderr: a bar on a terminal, a line for each epoch always."""
+
+    def __init__(self, epochs: int) -> None:
+        self.epochs = epochs
+
+    @contextmanager
+    def running(self, label: str) -> Iterator[None]:
+        """Show a bar named ``label`` while the block runs, if there is a terminal."""
+        from rich.console import Console
+        from rich.progress import Progress
+
+        console = Console(stderr=True)
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+            self._bar, self._task = bar, bar.add_task(label, total=None)
+            yield
+
+    def step(self, done: int, total: int) -> None:
+        """Advance the bar."""
+        self._bar.update(self._task, completed=done, total=total)
+
+    def epoch(self, result: EpochResult) -> None:
+        """Write a line about a finished epoch."""
+        self._bar.console.print(
+            f"epoch {result.epoch + 1}/{self.epochs}: loss {result.loss:.4f}, "
+            f"accuracy {100 * result.accuracy:.2f} %, {result.seconds:.0f} s",
+            highlight=False,
+        )
+
+
+def train_command(
+    dataset: Annotated[str, typer.Argument(help="A data set's name (grotta data list) or folder:PATH.")],
+    domain: Annotated[str | None, typer.Option(help="Train on this domain of the data set.")] = None,
+    model: Annotated[str | None, typer.Option(help="Network; by default the data set's own.")] = None,
+    weights: Annotated[str | None, typer.Option(help="File of weights to start from, or 'bundled'.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the model, its card and the checkpoint.")] = Path("models"),
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = _DEFAULT.epochs,
+    batch_size: Annotated[int, typer.Option(min=1, help="Images a step.")] = _DEFAULT.batch_size,
+    lr: Annotated[float, typer.Option(min=0, help="Peak learning rate.")] = _DEFAULT.lr,
+    momentum: Annotated[float, typer.Option(min=0, help="Nesterov momentum.")] = _DEFAULT.momentum,
+    weight_decay: Annotated[float, typer.Option(min=0, help="L2 penalty.")] = _DEFAULT.weight_decay,
+    label_smoothing: Annotated[float, typer.Option(help="In [0, 1).")] = _DEFAULT.label_smoothing,
+    warmup: Annotated[float, typer.Option(help="Share of steps until the peak.")] = _DEFAULT.warmup,
+    shift: Annotated[float, typer.Option(help="Random shift, as a share of the side.")] = _DEFAULT.shift,
+    flip: Annotated[bool, typer.Option(help="Mirror half of the images.")] = _DEFAULT.flip,
+    seed: Annotated[int, typer.Option(min=0, help="Of weights, order and augmentation.")] = _DEFAULT.seed,
+    half: Annotated[bool, typer.Option("--half", help="Store kernels as float16.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    data_root: Annotated[Path | None, typer.Option(help="Where to look for data first.")] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the model card as JSON.")] = False,
+) -> None:
+    """Train a source model; a checkpoint after each epoch, a model card at the end.
+
+    Example: grotta train pacs --domain photo --model mobilenet_v2 --weights mobilenet_v2-b0353104.pth --lr 0.01
+    """
+    recipe = Recipe(epochs, batch_size, lr, momentum, weight_decay, label_smoothing, warmup, shift, flip, seed)
+    source = grotta.data.load(dataset, root=data_root)
+    name = model or source.default_model
+    if not name:
+        raise ValueError(f"model: {dataset} has no network of its own; choose one with --model (e.g. mobilenet_v2)")
+    checkpoint = out / f"{name}.checkpoint.pt"
+    if checkpoint.exists() and not resume:
+        raise ValueError(f"{checkpoint} is there already: go on with --resume, or choose another --out")
+    if domain is None and source.provenance == "original":
+        raise ValueError(f"domain: {dataset} has several; choose one with --domain: {', '.join(source.domains)}")
+    split = clean_split(source, data_root) if domain is None else domain_split(source, domain, seed)
+    network, start = prepare_model(name, weights, source.num_classes, seed)
+    reporter = Reporter(epochs)
+    with reporter.running(f"Training {name}"):
+        history = train(
+            network,
+            split.images,
+            split.labels,
+            split.measured,
+            recipe,
+            checkpoint=checkpoint,
+            resume=resume,
+            on_epoch=reporter.epoch,
+            on_step=reporter.step,
+        )
+    file = out / f"{name}.safetensors"
+    write_state(file, network.state_dict(), half=half)
+    card = make_card(
+        name,
+        split.data,
+        recipe,
+        history,
+        accuracy=accuracy(create_model(name, file), *split.measured),
+        parameters=sum(parameter.numel() for parameter in network.parameters()),
+        start=start,
+        stored_as=f"safetensors, {'float16 kernels' if half else 'float32'}",
+        command=command_line(dataset, domain, name, weights, recipe, half),
+    )
+    write_state(file, network.state_dict(), {"card": json.dumps(card)}, half=half)
+    file.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n")
+    file.with_suffix(".md").write_text(card_markdown(card))
+    print(json.dumps(card) if json_output else f"{file}: accuracy {100 * card['accuracy']:.2f} %", file=sys.stdout)
