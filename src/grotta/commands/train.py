@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import torch
 import typer
@@ -20,7 +17,8 @@ from grotta.models.bundled import bundled_path
 from grotta.models.card import TrainingData, card_markdown, make_card
 from grotta.models.registry import create_model
 from grotta.models.state_file import read_state, write_state
-from grotta.models.training import EpochResult, Images, Recipe, accuracy, train
+from grotta.models.training import EpochResult, Images, Recipe, accuracy
+from grotta.models.training import train as train_model
 from grotta.models.weights import copy_state, num_classes_of
 
 _IN_MEMORY_BYTES = 2 << 30
@@ -104,6 +102,16 @@ def clean_split(dataset: DomainDataset, root: Path | None) -> Split:
     return Split(images, labels, measured, data)
 
 
+def choose_split(dataset: DomainDataset, domain: str | None, root: Path | None, seed: int) -> Split:
+    """The split of the chosen ``domain``, or the clean images if the domains are corruptions of them."""
+    if domain is not None:
+        return domain_split(dataset, domain, seed)
+    if dataset.provenance == "original":
+        choice = ", ".join(dataset.domains)
+        raise ValueError(f"domain: {dataset.name} has several; choose one with --domain: {choice}")
+    return clean_split(dataset, root)
+
+
 def prepare_model(name: str, weights: str | None, num_classes: int, seed: int) -> tuple[nn.Module, str]:
     """Build the model to train, and say in words what it starts from.
 
@@ -140,19 +148,21 @@ def command_line(dataset: str, domain: str | None, model: str, weights: str | No
 class Reporter:
     """Progress of a training on stderr: a bar on a terminal, a line for each epoch always."""
 
-    def __init__(self, epochs: int) -> None:
-        self.epochs = epochs
-
-    @contextmanager
-    def running(self, label: str) -> Iterator[None]:
-        """Show a bar named ``label`` while the block runs, if there is a terminal."""
+    def __init__(self, label: str, epochs: int) -> None:
         from rich.console import Console
         from rich.progress import Progress
 
         console = Console(stderr=True)
-        with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-            self._bar, self._task = bar, bar.add_task(label, total=None)
-            yield
+        self._bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._bar.add_task(label, total=None)
+        self._epochs = epochs
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.stop()
 
     def step(self, done: int, total: int) -> None:
         """Advance the bar."""
@@ -161,13 +171,13 @@ class Reporter:
     def epoch(self, result: EpochResult) -> None:
         """Write a line about a finished epoch."""
         self._bar.console.print(
-            f"epoch {result.epoch + 1}/{self.epochs}: loss {result.loss:.4f}, "
+            f"epoch {result.epoch + 1}/{self._epochs}: loss {result.loss:.4f}, "
             f"accuracy {100 * result.accuracy:.2f} %, {result.seconds:.0f} s",
             highlight=False,
         )
 
 
-def train_command(
+def train(
     dataset: Annotated[str, typer.Argument(help="A data set's name (grotta data list) or folder:PATH.")],
     domain: Annotated[str | None, typer.Option(help="Train on this domain of the data set.")] = None,
     model: Annotated[str | None, typer.Option(help="Network; by default the data set's own.")] = None,
@@ -200,13 +210,10 @@ def train_command(
     checkpoint = out / f"{name}.checkpoint.pt"
     if checkpoint.exists() and not resume:
         raise ValueError(f"{checkpoint} is there already: go on with --resume, or choose another --out")
-    if domain is None and source.provenance == "original":
-        raise ValueError(f"domain: {dataset} has several; choose one with --domain: {', '.join(source.domains)}")
-    split = clean_split(source, data_root) if domain is None else domain_split(source, domain, seed)
+    split = choose_split(source, domain, data_root, seed)
     network, start = prepare_model(name, weights, source.num_classes, seed)
-    reporter = Reporter(epochs)
-    with reporter.running(f"Training {name}"):
-        history = train(
+    with Reporter(f"Training {name}", epochs) as reporter:
+        history = train_model(
             network,
             split.images,
             split.labels,
@@ -231,6 +238,6 @@ def train_command(
         command=command_line(dataset, domain, name, weights, recipe, half),
     )
     write_state(file, network.state_dict(), {"card": json.dumps(card)}, half=half)
-    file.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n")
-    file.with_suffix(".md").write_text(card_markdown(card))
-    print(json.dumps(card) if json_output else f"{file}: accuracy {100 * card['accuracy']:.2f} %", file=sys.stdout)
+    file.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    file.with_suffix(".md").write_text(card_markdown(card), encoding="utf-8")
+    typer.echo(json.dumps(card) if json_output else f"{file}: accuracy {100 * card['accuracy']:.2f} %")
