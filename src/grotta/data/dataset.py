@@ -1,0 +1,107 @@
+"""A data set as test-time adaptation sees it: several domains, one after the other, with the same classes."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from grotta.data.arrays import Images, Labels
+
+Indices = Sequence[int] | npt.NDArray[np.integer[Any]] | Tensor
+Provenance = Literal["published", "regenerated", "original"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DomainDataset(ABC):
+    """An ordered set of domains that share their classes; small and picklable, pictures are read when asked for.
+
+    Attributes:
+        name: the name it is loaded by.
+        domains: the names of the domains, in stream order.
+        class_names: the names of the classes; a label is an index into them.
+        image_shape: (3, H, W), as given to the network.
+        provenance: ``published`` files, corruptions ``regenerated`` by grotta, or ``original`` pictures.
+        default_model: the bundled network for it, or ``""``.
+    """
+
+    name: str
+    domains: tuple[str, ...]
+    class_names: tuple[str, ...]
+    image_shape: tuple[int, int, int]
+    provenance: Provenance
+    default_model: str = ""
+
+    @property
+    def num_classes(self) -> int:
+        """The number of classes."""
+        return len(self.class_names)
+
+    @abstractmethod
+    def labels(self, domain: str) -> Labels:
+        """The labels of a domain: int64 (n,)."""
+
+    @abstractmethod
+    def images(self, domain: str, indices: Indices) -> Tensor:
+        """The pictures of a domain at ``indices``, in that order: uint8 (len(indices), 3, H, W)."""
+
+    def prepare(self) -> None:
+        """Make now what would otherwise be made when a domain is first used."""
+        for domain in self.domains:
+            self.images(domain, [])
+
+    def _positions(self, domain: str, indices: Indices, count: int) -> npt.NDArray[np.int64]:
+        positions = np.asarray(indices, dtype=np.int64)
+        if positions.ndim != 1:
+            raise ValueError(f"indices: expected one dimension, got shape {positions.shape}")
+        if positions.size and not (positions.min() >= 0 and positions.max() < count):
+            wrong = positions[(positions < 0) | (positions >= count)][0]
+            raise IndexError(f"indices: {wrong} is outside domain {domain!r} with its {count} images")
+        return positions
+
+    def _check_domain(self, domain: str) -> None:
+        if domain not in self.domains:
+            raise ValueError(f"domain: {self.name} has no {domain!r}; it has {', '.join(self.domains)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrayDataset(DomainDataset):
+    """Domains that are arrays on disk, memory-mapped when first used.
+
+    Attributes:
+        open_images: domain -> uint8 (n, H, W, 3).
+        open_labels: domain -> int64 (n,).
+    """
+
+    open_images: Callable[[str], Images]
+    open_labels: Callable[[str], Labels]
+    _opened: dict[str, Images] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def labels(self, domain: str) -> Labels:
+        """The labels of a domain: int64 (n,)."""
+        self._check_domain(domain)
+        return self.open_labels(domain)
+
+    def images(self, domain: str, indices: Indices) -> Tensor:
+        """The pictures of a domain at ``indices``, in that order: uint8 (len(indices), 3, H, W)."""
+        self._check_domain(domain)
+        if domain not in self._opened:
+            self._opened[domain] = self.open_images(domain)
+        pictures = self._opened[domain]
+        return to_nchw(pictures[self._positions(domain, indices, len(pictures))])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": {}}
+
+
+def to_nchw(images: Images) -> Tensor:
+    """Pictures (n, H, W, 3) as a contiguous tensor (n, 3, H, W).
+
+    >>> to_nchw(np.zeros((2, 8, 9, 3), np.uint8)).shape
+    torch.Size([2, 3, 8, 9])
+    """
+    return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))

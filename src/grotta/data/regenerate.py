@@ -1,0 +1,89 @@
+"""Corrupted copies of a clean data set, made on first use and kept in the cache."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Literal, Protocol
+
+from grotta.data.arrays import Images, cached_images
+from grotta.data.corruptions import corrupt
+from grotta.data.progress import progress
+from grotta.data.roots import cache_dir
+
+# Clean pictures are read in pieces of this size; it bounds memory and changes no result.
+READ_PIXELS = 1 << 23
+
+
+class Sliceable(Protocol):
+    """Pictures that are read when sliced: an array, or files that are decoded."""
+
+    def __getitem__(self, rows: slice, /) -> Images:
+        """The pictures (n, H, W, 3) of these rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class Regenerated:
+    """Domain -> corrupted pictures (n, H, W, 3), memory-mapped from the cache.
+
+    Attributes:
+        name: of the clean data set.
+        digest: of the clean pictures, so that other pictures of the same name never share a cache.
+        shape: (n, H, W, 3).
+        open_clean: gives the clean pictures, as anything that can be sliced; called when something has to be made.
+        scale: the published scale of the constants.
+        severity: 1 to 5.
+        seed: of everything random in a corruption.
+    """
+
+    name: str
+    digest: str
+    shape: tuple[int, int, int, int]
+    open_clean: Callable[[], Sliceable]
+    scale: Literal["cifar", "imagenet"]
+    severity: int
+    seed: int
+
+    def __call__(self, corruption: str) -> Images:
+        """The pictures of one corruption, made if they are not in the cache."""
+        return cached_images(self.path(corruption), self.shape, partial(self._fill, corruption))
+
+    def path(self, corruption: str) -> Path:
+        """The file that holds a corruption; its name changes with anything that changes a bit of it."""
+        folder = cache_dir() / "corrupted" / f"{self.name}-{self.digest[:12]}" / generator_version()
+        return folder / f"{corruption}-severity{self.severity}-seed{self.seed}.npy"
+
+    def _fill(self, corruption: str, target: Images) -> None:
+        count, height, width, _ = self.shape
+        step = max(1, READ_PIXELS // (height * width))
+        clean = self.open_clean()
+        with progress(f"Making {self.name} {corruption}, severity {self.severity}", count) as advance:
+            for start in range(0, count, step):
+                target[start : start + step] = corrupt(
+                    clean[start : start + step],
+                    corruption,
+                    self.severity,
+                    scale=self.scale,
+                    seed=self.seed,
+                    first_index=start,
+                    progress=advance,
+                )
+
+
+@lru_cache(maxsize=1)
+def generator_version() -> str:
+    """A short digest of the code and pictures that make corruptions: other code, other cache."""
+    digest = hashlib.sha256()
+    for folder in (files("grotta.data") / "corruptions", files("grotta.data") / "assets" / "frost"):
+        for file in _walk(folder):
+            digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _walk(folder: Traversable) -> list[Traversable]:
+    found = sorted(folder.iterdir(), key=lambda item: item.name)
+    return [item for item in found if item.is_file() and not item.name.endswith(".md")]
