@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm, _LazyNormBase
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from grotta.nn.batch_stats import BatchStatsBN1d, BatchStatsBN2d
 from grotta.nn.iabn import IABN1d, IABN2d
@@ -88,8 +88,6 @@ def _variant(bn: _BatchNorm, flat: type[AdaptiveNorm], spatial: type[AdaptiveNor
 
 def _convert(bn: _BatchNorm, path: str, factory: NormFactory) -> nn.Module:
     try:
-        if isinstance(bn, _LazyNormBase):
-            raise ValueError("it is lazy: run the model once so that its layers know their sizes")
         new = factory(bn)
         if type(bn).forward in _PLAIN_FORWARDS:
             return new

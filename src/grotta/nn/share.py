@@ -44,6 +44,8 @@ def shared_copy(model: nn.Module) -> nn.Module:
     model = unwrap(model)
     if isinstance(model, torch.jit.ScriptModule):
         raise TypeError("model is a torch.jit.ScriptModule, whose layers cannot be replaced: pass the original module")
+    if lazy := [name for name, p in model.named_parameters() if isinstance(p, nn.UninitializedParameter)]:
+        raise ValueError(f"the model is lazy: run it once so that {lazy[0]!r} gets its size")
     memo: dict[int, object] = {}
     for parameter in model.parameters():
         memo[id(parameter)] = nn.Parameter(_view(parameter), requires_grad=False)
