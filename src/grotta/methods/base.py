@@ -71,6 +71,7 @@ class Adapter(nn.Module, ABC):
     name: ClassVar[str] = ""
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}}
     trains_on_prediction: ClassVar[bool] = False  # whether ``infer`` records gradients for ``learn``
+    reconstruction: ClassVar[bool] = False  # whether it is made from a paper alone, without public code to compare with
 
     last: StepInfo | None
     memory: Memory | None
@@ -84,7 +85,8 @@ class Adapter(nn.Module, ABC):
         self = super().__new__(cls)
         bound = inspect.signature(cls.__init__).bind(self, *args, **kwargs)
         given = dict(list(bound.arguments.items())[2:])
-        object.__setattr__(self, "arguments", {**given, **given.pop("options", {})})
+        options = given.pop("options", {})
+        object.__setattr__(self, "arguments", {**given, **options})
         return self
 
     def __init__(
@@ -117,6 +119,7 @@ class Adapter(nn.Module, ABC):
         self.adapt_output = output_adaptation(output, k=k, affinity=affinity, sigma=sigma, lam=lam)
         like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
         self.device, self.dtype = like.device, like.dtype
+        self.wide = torch.promote_types(like.dtype, torch.float32)  # of probabilities and losses
         self._prefers_channels_last = channels_last
 
     # What a method defines -------------------------------------------------------------------------------------
@@ -287,9 +290,8 @@ class Adapter(nn.Module, ABC):
             )
 
     def _finish(self, prediction: Prediction) -> tuple[Tensor, Output]:
-        wide = torch.promote_types(self.dtype, torch.float32)
-        probs = prediction.logits.detach().to(wide).softmax(1)
-        return probs, self.adapt_output(probs, prediction.features.to(wide))
+        probs = prediction.logits.detach().to(self.wide).softmax(1)
+        return probs, self.adapt_output(probs, prediction.features.to(self.wide))
 
     def to_input(self, images: Tensor) -> Tensor:
         """Images out of a memory in the form that a network takes."""
