@@ -30,13 +30,14 @@ def zoom_blur(images: Images, constants: tuple[float, float]) -> Images:
     end, step = constants
     factors = np.arange(1, end, step)
     height, width = images.shape[1:3]
-    planes = np.moveaxis(to_unit(images), -1, 1)
-    total = planes.copy()
+    planes = np.moveaxis(to_unit(images).astype(np.float32), -1, 1)
+    total = np.zeros_like(planes)
     for factor in factors:
+        # Each zoom in float64, their sum in float32, as published: a flat region keeps its level.
         total += zoom_matrix(height, factor) @ (planes @ zoom_matrix(width, factor).T)
+    total += planes
     total /= len(factors) + 1
-    # float32 rounds the sum's last digits away, which could otherwise pull a flat region one level down.
-    return to_bytes(np.moveaxis(total, 1, -1).astype(np.float32))
+    return to_bytes(np.moveaxis(total, 1, -1))
 
 
 def glass_blur(images: Images, generators: Generators, constants: tuple[float, int, int]) -> Images:

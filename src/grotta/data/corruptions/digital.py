@@ -7,6 +7,7 @@ from io import BytesIO
 import numpy as np
 from PIL import Image
 
+from grotta.data.corruptions.hsv import hsv_to_rgb, rgb_to_hsv
 from grotta.data.corruptions.pixels import Images, to_bytes, to_unit
 
 
@@ -23,16 +24,9 @@ def contrast(images: Images, factor: float) -> Images:
 
 
 def brightness(images: Images, shift: float) -> Images:
-    """Add ``shift`` to the value V = max(R, G, B) of HSV; hue and saturation stay.
-
-    At constant hue and saturation each channel keeps its ratio to V: x' = V' (1 - (V - x)/V).
-    """
-    values = to_unit(images)
-    peak = values.max(axis=-1, keepdims=True)
-    below = peak - values
-    # Black has no hue: it becomes grey.
-    below /= np.where(peak > 0, peak, 1.0)
-    return to_bytes(np.minimum(peak + shift, 1.0) * (1.0 - below))
+    """Add ``shift`` to the value V = max(R, G, B) of HSV; hue and saturation stay."""
+    hue, saturation, value = rgb_to_hsv(to_unit(images))
+    return to_bytes(hsv_to_rgb(hue, saturation, np.minimum(value + shift, 1.0)))
 
 
 def pixelate(images: Images, share: float) -> Images:

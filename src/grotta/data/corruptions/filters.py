@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
@@ -9,6 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from grotta.data.corruptions.pixels import Images
 
 Array = npt.NDArray[np.float64]
+T = TypeVar("T", np.float32, np.float64)
 
 
 def gaussian_weights(sigma: float, radius: int) -> Array:
@@ -28,15 +31,21 @@ def gaussian_blur(values: Array, sigma: float, truncate: float = 4.0) -> Array:
     radius = int(truncate * sigma + 0.5)
     weights = gaussian_weights(sigma, radius)
     for axis in (1, 2):
-        length = values.shape[axis]
         padding = [(radius, radius) if i == axis else (0, 0) for i in range(4)]
         padded = np.moveaxis(np.pad(values, padding, mode="edge"), axis, 0)
-        blurred = padded[radius : radius + length] * weights[radius]
-        for step in range(radius, 0, -1):
-            pair = padded[radius - step : radius - step + length] + padded[radius + step : radius + step + length]
-            blurred += pair * weights[radius - step]
-        values = np.moveaxis(blurred, 0, axis)
+        values = np.moveaxis(_symmetric(padded, weights), 0, axis)
     return values
+
+
+def _symmetric(padded: npt.NDArray[T], weights: npt.NDArray[T]) -> npt.NDArray[T]:
+    """Filter the first axis with symmetric weights, outermost pair first."""
+    radius = len(weights) // 2
+    length = len(padded) - 2 * radius
+    total = padded[radius : radius + length] * weights[radius]
+    for step in range(radius, 0, -1):
+        pair = padded[radius - step :][:length] + padded[radius + step :][:length]
+        total += pair * weights[radius - step]
+    return np.asarray(total)
 
 
 def disk_kernel(radius: float, sigma: float) -> Array:
@@ -52,7 +61,7 @@ def disk_kernel(radius: float, sigma: float) -> Array:
     weights = gaussian_weights(sigma, smoothing).astype(np.float32)
     for _ in range(2):
         padded = np.pad(disk, ((smoothing, smoothing), (0, 0)), mode="reflect")
-        disk = sum(weight * padded[i : i + len(grid)] for i, weight in enumerate(weights)).T
+        disk = _symmetric(padded, weights).T
     return disk.astype(np.float64)
 
 
@@ -82,10 +91,11 @@ def motion_offsets(radius: int, degrees: Array) -> tuple[npt.NDArray[np.int64], 
 
 
 def motion_blur(images: Images, degrees: Array, radius: int, sigma: float) -> Images:
-    """Smear each picture of (B, H, W, C) along its own angle with a one-sided Gaussian, rounded to 8 bits.
+    """Smear each picture of (B, H, W, C) along its own angle with a one-sided Gaussian.
 
     y[p] = Σ_i w_i x[p + o_i], w_i ~ exp(-i² / 2 sigma²), i = 0 .. 2 radius, o_i the pixels on the line; the edge pixel
-    goes on outside. This is ImageMagick's motion blur, which made the published pictures and rounds its result.
+    goes on outside. This is ImageMagick's motion blur, which made the published pictures: it rounds to 16 bits and
+    truncates those to 8, so that a flat region stays what it is.
     """
     batch, height, width, channels = images.shape
     reach = 2 * radius
@@ -99,4 +109,6 @@ def motion_blur(images: Images, degrees: Array, radius: int, sigma: float) -> Im
     every = np.arange(batch)
     for weight, rows, columns in zip(weights, *motion_offsets(radius, degrees), strict=True):
         smeared += np.float32(weight) * windows[every, reach + rows, (reach + columns) * channels]
-    return np.rint(smeared).astype(np.uint8).reshape(images.shape)
+    smeared *= 257
+    deep = np.rint(smeared, out=smeared).astype(np.uint16)
+    return (deep // 257).astype(np.uint8).reshape(images.shape)
