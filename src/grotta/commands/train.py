@@ -23,6 +23,7 @@ from grotta.models.weights import copy_state, num_classes_of
 
 _IN_MEMORY_BYTES = 2 << 30
 _HELD_OUT = 0.1
+_IMAGE_SIZE = 224
 _DEFAULT = Recipe()
 
 
@@ -88,8 +89,9 @@ def domain_split(dataset: DomainDataset, domain: str, seed: int) -> Split:
 
 def clean_split(dataset: DomainDataset, root: Path | None) -> Split:
     """The clean training set behind a corrupted data set, measured on the clean test set."""
-    images, labels = grotta.data.load_clean(dataset.name, split="train", root=root)
-    measured = grotta.data.load_clean(dataset.name, split="test", root=root)
+    clean = dataset.name.removesuffix("-c")
+    images, labels = grotta.data.load_clean(clean, split="train", root=root)
+    measured = grotta.data.load_clean(clean, split="test", root=root)
     data = TrainingData(
         dataset=dataset.name,
         trained_on="the clean training set",
@@ -100,6 +102,12 @@ def clean_split(dataset: DomainDataset, root: Path | None) -> Split:
         image_shape=dataset.image_shape,
     )
     return Split(images, labels, measured, data)
+
+
+def open_source(name: str, image_size: int, root: Path | None) -> DomainDataset:
+    """Open data set ``name``; a clean set (``cifar10``) goes by the name of its corruptions (``cifar10-c``)."""
+    known = f"{name}-c" if f"{name}-c" in grotta.data.list_datasets() else name
+    return grotta.data.load(known, root=root, image_size=image_size)
 
 
 def choose_split(dataset: DomainDataset, domain: str | None, root: Path | None, seed: int) -> Split:
@@ -127,21 +135,24 @@ def prepare_model(name: str, weights: str | None, num_classes: int, seed: int) -
     return model, f"{path.name}{', with a new classifier' if other else ''}"
 
 
-def command_line(dataset: str, domain: str | None, model: str, weights: str | None, recipe: Recipe, half: bool) -> str:
+def command_line(dataset: str, model: str, recipe: Recipe, half: bool, **options: str | int | None) -> str:
     """Write the command that repeats a training, with every setting that is not the default.
 
-    >>> command_line("cifar10-c", None, "resnet20", None, Recipe(epochs=3, flip=False), half=True)
-    'grotta train cifar10-c --model resnet20 --epochs 3 --no-flip --half'
+    >>> command_line("pacs", "resnet18", Recipe(epochs=3, flip=False), half=True, domain="photo", weights=None)
+    'grotta train pacs --model resnet18 --domain photo --epochs 3 --no-flip --half'
     """
     words = ["grotta", "train", dataset, "--model", model]
-    words += ["--domain", domain] if domain else []
-    words += ["--weights", Path(weights).name] if weights else []
-    for setting in fields(Recipe):
-        value = getattr(recipe, setting.name)
-        option = setting.name.replace("_", "-")
-        if value == setting.default:
-            continue
-        words += [f"--{'' if value else 'no-'}{option}"] if isinstance(value, bool) else [f"--{option}", str(value)]
+    changed = {
+        setting.name: getattr(recipe, setting.name)
+        for setting in fields(Recipe)
+        if getattr(recipe, setting.name) != setting.default
+    }
+    for name, value in {**options, **changed}.items():
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+        elif value is not None:
+            words += [f"--{option}", str(value)]
     return " ".join(words + (["--half"] if half else []))
 
 
@@ -182,6 +193,7 @@ def train(
     domain: Annotated[str | None, typer.Option(help="Train on this domain of the data set.")] = None,
     model: Annotated[str | None, typer.Option(help="Network; by default the data set's own.")] = None,
     weights: Annotated[str | None, typer.Option(help="File of weights to start from, or 'bundled'.")] = None,
+    image_size: Annotated[int, typer.Option(min=16, help="Side of pictures read from files.")] = _IMAGE_SIZE,
     out: Annotated[Path, typer.Option(help="Folder for the model, its card and the checkpoint.")] = Path("models"),
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = _DEFAULT.epochs,
     batch_size: Annotated[int, typer.Option(min=1, help="Images a step.")] = _DEFAULT.batch_size,
@@ -203,7 +215,7 @@ def train(
     Example: grotta train pacs --domain photo --model mobilenet_v2 --weights mobilenet_v2-b0353104.pth --lr 0.01
     """
     recipe = Recipe(epochs, batch_size, lr, momentum, weight_decay, label_smoothing, warmup, shift, flip, seed)
-    source = grotta.data.load(dataset, root=data_root)
+    source = open_source(dataset, image_size, data_root)
     name = model or source.default_model
     if not name:
         raise ValueError(f"model: {dataset} has no network of its own; choose one with --model (e.g. mobilenet_v2)")
@@ -235,7 +247,15 @@ def train(
         parameters=sum(parameter.numel() for parameter in network.parameters()),
         start=start,
         stored_as=f"safetensors, {'float16 kernels' if half else 'float32'}",
-        command=command_line(dataset, domain, name, weights, recipe, half),
+        command=command_line(
+            dataset,
+            name,
+            recipe,
+            half,
+            domain=domain,
+            weights=Path(weights).name if weights else None,
+            image_size=image_size if image_size != _IMAGE_SIZE else None,
+        ),
     )
     write_state(file, network.state_dict(), {"card": json.dumps(card)}, half=half)
     file.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
@@ -64,7 +64,7 @@ def write_state(
     }
     part = path.with_name(path.name + ".part")
     try:
-        save_file(stored, part, metadata=dict(metadata or {}))
+        part.write_bytes(save(stored, metadata=dict(metadata or {})))
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
