@@ -134,14 +134,14 @@ def test_a_layer_that_never_tracked_statistics_is_refused_by_name() -> None:
 
 
 def test_lazy_and_volumetric_layers_are_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="the model is lazy.*'0.weight'"):
+    with pytest.raises(ValueError, match=r"the model is lazy.*'0\.weight'"):
         convert_norm(nn.Sequential(nn.LazyBatchNorm2d()), gpre_rbn())
     with pytest.raises(TypeError, match=r"layer '0'.*BatchNorm3d"):
         convert_norm(nn.Sequential(nn.BatchNorm3d(3)), gpre_rbn())
 
 
 def test_something_else_than_a_module_is_refused() -> None:
-    with pytest.raises(TypeError, match="model must be a torch.nn.Module"):
+    with pytest.raises(TypeError, match="model must be a"):
         convert_norm(lambda x: x, gpre_rbn())  # type: ignore[arg-type]
 
 
@@ -182,7 +182,7 @@ def test_tied_weights_stay_tied() -> None:
 
 
 def test_script_modules_are_refused() -> None:
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="script"):
         scripted = torch.jit.script(nn.Sequential(nn.Linear(2, 2)))
     with pytest.raises(TypeError, match="ScriptModule"):
         shared_copy(scripted)

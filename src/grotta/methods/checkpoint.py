@@ -32,7 +32,7 @@ def save(adapter: Adapter, path: str | PathLike[str]) -> None:
         "grotta": __version__,
         "torch": torch.__version__,
         "method": adapter.name,
-        "arguments": json.dumps(adapter.arguments),
+        "arguments": json.dumps(adapter.arguments, default=lambda value: value.tolist()),
         "model": fingerprint(adapter.model),
         "checksum": _checksum(tensors),
     }

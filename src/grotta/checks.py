@@ -1,0 +1,316 @@
+"""The contract: what every method must do, as functions that fail with an ``AssertionError`` where it does not.
+
+Run them all on a method of your own, after ``@grotta.register("mine")``, with ``grotta.checks.check_method("mine")``.
+"""
+
+import copy
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from grotta.methods import Adapter, create, load
+from grotta.nn import storages
+
+CLASSES = 5
+Check = Callable[[str], None]
+CHECKS: dict[str, Check] = {}
+
+
+def check(function: Check) -> Check:
+    """Add ``function`` to the contract."""
+    CHECKS[function.__name__] = function
+    return function
+
+
+def check_method(name: str) -> None:
+    """Hold the method ``name`` to the whole contract.
+
+    >>> check_method("source")
+    """
+    for function in CHECKS.values():
+        function(name)
+
+
+def small_model(dtype: torch.dtype = torch.float32) -> nn.Sequential:
+    """A convolutional classifier of five classes that is small, but has what larger ones have."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = nn.Sequential(
+            nn.Conv2d(3, 6, 3, padding=1, bias=False),
+            nn.BatchNorm2d(6),
+            nn.ReLU(),
+            nn.Sequential(nn.Conv2d(6, 8, 3, stride=2), nn.BatchNorm2d(8), nn.ReLU()),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(8, CLASSES),
+        ).to(dtype)
+        for layer in model.modules():
+            if isinstance(layer, nn.BatchNorm2d) and layer.running_mean is not None and layer.running_var is not None:
+                layer.running_mean.normal_(0, 0.1)
+                layer.running_var.uniform_(0.5, 1.5)
+    return model
+
+
+def batches(sizes: tuple[int, ...] = (8, 64, 1, 7, 70), seed: int = 0) -> Iterator[Tensor]:
+    """Float images (B, 3, 12, 12) in [0, 1], a batch of each size."""
+    generator = torch.Generator().manual_seed(seed)
+    for size in sizes:
+        yield torch.rand(size, 3, 12, 12, generator=generator)
+
+
+def run(adapter: Adapter, stream: Iterator[Tensor]) -> list[Tensor]:
+    """The outputs of ``adapter`` on ``stream``."""
+    return [adapter(x) for x in stream]
+
+
+def same(left: list[Tensor], right: list[Tensor]) -> bool:
+    """Whether two runs gave the same bits."""
+    return len(left) == len(right) and all(torch.equal(a, b) for a, b in zip(left, right))
+
+
+def same_state(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
+    """Whether two states hold the same bits."""
+    return left.keys() == right.keys() and all(torch.equal(left[key], right[key]) for key in left)
+
+
+def refusal(call: Callable[[], object], what: str) -> str:
+    """The message of the error that ``call`` raises."""
+    try:
+        call()
+    except (TypeError, ValueError) as error:
+        return str(error)
+    raise AssertionError(f"{what}: accepted")
+
+
+@check
+def outputs_are_probabilities(name: str) -> None:
+    """Rows in [0, 1] that sum to 1, for any batch size, changing between calls, uint8 or float."""
+    adapter = create(name, small_model())
+    for x in batches():
+        for images in (x, (x * 255).to(torch.uint8)):
+            probs = adapter(images)
+            assert probs.shape == (len(x), CLASSES), f"shape {tuple(probs.shape)}"
+            assert probs.dtype == torch.float32, f"dtype {probs.dtype}"
+            assert probs.isfinite().all(), "not finite"
+            assert probs.min() >= 0, "negative probability"
+            assert (probs.sum(1) - 1).abs().max() < 1e-5, "rows do not sum to 1"
+            assert not probs.requires_grad, "the output carries a graph"
+
+
+@check
+def bytes_and_floats_are_the_same_images(name: str) -> None:
+    """uint8 images give what the same images give as floats."""
+    as_bytes, as_floats = create(name, small_model()), create(name, small_model())
+    for x in batches():
+        images = (x * 255).to(torch.uint8)
+        assert torch.allclose(as_bytes(images), as_floats(images.float() / 255), atol=1e-4), "uint8 and float differ"
+
+
+@check
+def callers_model_is_untouched(name: str) -> None:
+    """Weights, buffers, modes, gradients and flags of the model are as before."""
+    model = small_model().train()
+    model[0].requires_grad_(False)
+    model[3].eval()
+    for parameter in model[6].parameters():
+        parameter.grad = torch.ones_like(parameter)
+    before = copy.deepcopy(model)
+    run(create(name, model), batches())
+    assert same_state(model.state_dict(), before.state_dict()), "weights or buffers changed"
+    for (path, a), (_, b) in zip(model.named_modules(), before.named_modules()):
+        assert type(a) is type(b), f"layer {path!r} was replaced"
+        assert a.training == b.training, f"mode of {path!r} changed"
+        assert len(a._forward_hooks) == len(a._forward_pre_hooks) == 0, f"hook left on {path!r}"
+    for (path, p), (_, q) in zip(model.named_parameters(), before.named_parameters()):
+        assert p.requires_grad == q.requires_grad, f"requires_grad of {path!r} changed"
+        expected = torch.ones_like(p) if path.startswith("6.") else None
+        untouched = p.grad is None if expected is None else p.grad is not None and torch.equal(p.grad, expected)
+        assert untouched, f"gradient of {path!r} changed"
+
+
+@check
+def input_is_untouched(name: str) -> None:
+    """The caller's batch is not written to."""
+    adapter = create(name, small_model())
+    for x in batches():
+        kept = x.clone()
+        adapter(x)
+        assert torch.equal(x, kept), "the batch was changed"
+
+
+@check
+def same_seed_same_bits(name: str) -> None:
+    """Two adapters with one seed agree to the bit, whatever the global generator does; and it is left alone."""
+    torch_state = torch.get_rng_state()
+    first = run(create(name, small_model(), seed=3), batches())
+    assert torch.equal(torch_state, torch.get_rng_state()), "the global generator was used"
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(123)
+        second = run(create(name, small_model(), seed=3), batches())
+    assert same(first, second), "the same seed gave other bits"
+
+
+@check
+def predict_changes_nothing(name: str) -> None:
+    """``predict`` gives the answer of the next call and leaves no trace."""
+    adapter = create(name, small_model())
+    for x in batches():
+        state = adapter.state_dict()
+        expected = adapter.predict(x)
+        assert same_state(state, adapter.state_dict()), "predict changed the state"
+        assert torch.allclose(adapter(x), expected, atol=1e-6), "predict and the call disagree"
+
+
+@check
+def saved_adapters_go_on_as_if_nothing_had_happened(name: str) -> None:
+    """save, load, go on: bit-identical to never having stopped."""
+    model = small_model()
+    adapter = create(name, model, seed=1)
+    run(adapter, batches())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "adapter.safetensors"
+        adapter.save(path)
+        loaded = load(path, model)
+    assert same_state(adapter.state_dict(), loaded.state_dict()), "the loaded state differs"
+    assert same(run(adapter, batches(seed=9)), run(loaded, batches(seed=9))), "the runs part after loading"
+
+
+@check
+def states_are_copies(name: str) -> None:
+    """A state taken is not moved by later steps, and loading it rolls back."""
+    adapter = create(name, small_model())
+    run(adapter, batches())
+    state = adapter.state_dict()
+    kept = copy.deepcopy(state)
+    first = run(adapter, batches(seed=5))
+    assert same_state(state, kept), "a later step moved a state that was taken"
+    adapter.load_state_dict(state)
+    assert same(run(adapter, batches(seed=5)), first), "rolling back does not repeat the run"
+    assert same_state(state, kept), "running on moved a state that was loaded"
+
+
+@check
+def reset_is_a_new_beginning(name: str) -> None:
+    """After ``reset`` everything is as newly created."""
+    adapter = create(name, small_model())
+    fresh = adapter.state_dict()
+    first = run(adapter, batches())
+    adapter.reset()
+    assert adapter.last is None, "last is not None after reset"
+    assert same_state(adapter.state_dict(), fresh), "reset does not restore the state"
+    assert same(run(adapter, batches()), first), "the run after reset differs"
+
+
+@check
+def grad_modes_of_the_caller_do_not_matter(name: str) -> None:
+    """Callers under ``no_grad`` or ``inference_mode`` are served like any other."""
+    plain = run(create(name, small_model()), batches())
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            outside = create(name, small_model())
+            assert same(run(outside, batches()), plain), f"another result under {mode.__name__}"
+    adapter = create(name, small_model())
+    with torch.inference_mode():
+        inside = [adapter(x) for x in batches()]
+    assert same(inside, plain), "another result for batches made under inference_mode"
+
+
+@check
+def frozen_weights_are_shared(name: str) -> None:
+    """One copy of every weight that the method does not train: the model's own."""
+    model = small_model()
+    adapter = create(name, model)
+    run(adapter, batches())
+    trained = {n for n, p in adapter.named_parameters() if p.requires_grad}
+    if any(n.endswith("body.0.weight") for n in trained):
+        return  # the method trains all weights and must own them
+    frozen = {n: p for n, p in adapter.named_parameters() if n.endswith(("body.0.weight", "body.6.weight"))}
+    assert frozen, "no convolution found"
+    owned = [n for n, p in frozen.items() if p.untyped_storage().data_ptr() not in storages(model)]
+    assert not owned, f"copies of frozen weights: {owned}"
+
+
+@check
+def steps_are_reported(name: str) -> None:
+    """``last`` tells of the latest step in plain numbers."""
+    adapter = create(name, small_model())
+    assert adapter.last is None, "last before the first step"
+    for number, x in enumerate(batches(), start=1):
+        adapter(x)
+        assert adapter.last is not None, "no StepInfo"
+        info = adapter.last.as_dict()
+        assert info["step"] == number, f"step {info['step']} after {number} batches"
+        assert info["batch_size"] == len(x), "wrong batch_size"
+        assert 0 <= info["zeta"] < 1, f"zeta {info['zeta']}"
+        assert info["entropy"] > -1e-4, f"entropy {info['entropy']}"
+        assert all(isinstance(v, int | float | bool | type(None)) for v in info.values()), "not plain numbers"
+
+
+@check
+def bad_input_is_refused_and_loses_nothing(name: str) -> None:
+    """Every kind of bad batch raises an error that names ``x``; the next good one works as if it had not come."""
+    x = next(batches((8,)))
+    bad: dict[str, Any] = {
+        "not a tensor": x.numpy(),
+        "rank": x[0],
+        "channels": x[:, :2],
+        "dtype": (x * 255).to(torch.int64),
+        "empty": x[:0],
+        "NaN": x.clone().index_fill_(0, torch.tensor([3]), float("nan")),
+        "infinite": x.clone().index_fill_(0, torch.tensor([3]), float("inf")),
+        "range 0..255": x * 255,
+        "normalised": (x - 0.5) / 0.2,
+    }
+    disturbed, undisturbed = create(name, small_model()), create(name, small_model())
+    for good in batches():
+        for what, images in bad.items():
+            message = refusal(lambda images=images: disturbed(images), what)  # type: ignore[misc]
+            assert "x " in message, f"{what}: the error does not name x: {message}"
+        assert torch.equal(disturbed(good), undisturbed(good)), "a refused batch left a trace"
+
+
+@check
+def models_that_do_not_fit_are_refused(name: str) -> None:
+    """Outputs other than logits of the right width are refused with an error that says what came."""
+
+    class Wrapped(nn.Module):
+        def __init__(self, wrap: Callable[[Tensor], Any]) -> None:
+            super().__init__()
+            self.net = small_model()
+            self.wrap = wrap
+
+        def forward(self, x: Tensor) -> Any:
+            return self.wrap(self.net(x))
+
+    wraps: dict[str, Callable[[Tensor], Any]] = {
+        "tuple": lambda y: (y, y),
+        "dict": lambda y: {"logits": y},
+        "(8, 4)": lambda y: y[:, :4],
+    }
+    for what, wrap in wraps.items():
+        adapter = create(name, Wrapped(wrap))
+        before = adapter.state_dict()
+        message = refusal(lambda adapter=adapter: adapter(next(batches((8,)))), what)  # type: ignore[misc]
+        assert what in message, f"the error does not say what came ({what}): {message}"
+        assert same_state(before, adapter.state_dict()), "a refused model left a trace"
+    message = refusal(lambda: create(name, small_model(), num_classes=CLASSES + 1), "num_classes that disagree")
+    assert "num_classes" in message, message
+
+
+@check
+def any_output_adaptation_fits(name: str) -> None:
+    """Every output adaptation goes onto every method."""
+    for output in (None, "bias_guided", "laplacian"):
+        for probs in run(create(name, small_model(), output=output), batches()):
+            assert (probs.sum(1) - 1).abs().max() < 1e-5, f"rows do not sum to 1 with output={output!r}"
+
+
+@check
+def double_precision_models_stay_double(name: str) -> None:
+    """A float64 model is adapted in float64."""
+    for probs in run(create(name, small_model(torch.float64)), batches()):
+        assert probs.dtype == torch.float64, f"dtype {probs.dtype}"
