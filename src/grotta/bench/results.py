@@ -1,0 +1,185 @@
+"""A cell on disk: how its files are written, and how finished ones are read back.
+
+``<out>/cells/<id>/`` holds ``spec.json``; while it runs a checkpoint; ``records.npz`` and ``timing.json``; and, written
+last, ``result.json``: a cell is finished when that file is there and whole. Nothing in it or in the records depends on
+when, where or how fast the cell ran.
+"""
+
+import hashlib
+import json
+import math
+import platform
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from grotta._version import __version__
+from grotta.bench import records as rec
+from grotta.bench.records import Column
+from grotta.bench.spec import CellSpec
+from grotta.methods.checkpoint import write_atomically
+
+FORMAT = 1
+SPEC, RECORDS, TIMING, RESULT = "spec.json", "records.npz", "timing.json", "result.json"
+
+
+class DamagedCellError(ValueError):
+    """A cell's directory is not what a finished cell leaves behind; it does not count."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellResult:
+    """A finished cell.
+
+    Attributes:
+        spec: what was run; its label is that of whoever asks, or of the run that made it.
+        model: the network, with the name of its weights.
+        model_fingerprint: a digest of its weights.
+        stream_hash: of the stream; equal for all methods on the same stream.
+        error: in per cent, over all images.
+        domain_errors: in per cent, by domain, in stream order.
+        images: how many the stream had.
+        classes: how many the data set has.
+        provenance: of the data: ``published``, ``regenerated`` or ``original``.
+        versions: of the software.
+        warnings: what a reader of the numbers should know.
+        directory: where the cell's files are.
+        seconds, images_per_second, peak_memory_mb: NaN if they are not known; never the same twice.
+    """
+
+    spec: CellSpec
+    model: str
+    model_fingerprint: str
+    stream_hash: str
+    error: float
+    domain_errors: dict[str, float]
+    images: int
+    classes: int
+    provenance: str
+    versions: dict[str, str]
+    warnings: tuple[str, ...] = ()
+    directory: Path = field(default=Path(), compare=False)
+    seconds: float = field(default=math.nan, compare=False)
+    images_per_second: float = field(default=math.nan, compare=False)
+    peak_memory_mb: float = field(default=math.nan, compare=False)
+
+    @cached_property
+    def records(self) -> dict[str, Column]:
+        """The columns of :mod:`grotta.bench.records`: a row a batch, and ``predictions`` and ``labels`` an image."""
+        return rec.read(self.directory / RECORDS)
+
+    @property
+    def predictions(self) -> Column:
+        """The predicted classes (images,), in stream order."""
+        return self.records["predictions"]
+
+    @property
+    def labels(self) -> Column:
+        """The true classes (images,), in stream order."""
+        return self.records["labels"]
+
+    def accumulated_error(self) -> Column:
+        """The error in per cent over all images up to and with each batch (batches,)."""
+        wrong, seen = np.cumsum(self.records["errors"]), np.cumsum(self.records["size"])
+        accumulated: Column = 100.0 * wrong / seen
+        return accumulated
+
+
+def cell_directory(out: Path, spec: CellSpec) -> Path:
+    """Where the files of a cell are."""
+    return out / "cells" / spec.id
+
+
+def load_results(out: str | Path) -> list[CellResult]:
+    """All finished cells in ``out``, in the order of their names; a damaged one is warned of and left out."""
+    results = []
+    for directory in sorted((Path(out) / "cells").glob("*/")):
+        try:
+            result = read_result(directory)
+        except DamagedCellError as error:
+            warnings.warn(f"{error}; it is not counted, and run again by the next bench", stacklevel=2)
+        else:
+            results += [] if result is None else [result]
+    return results
+
+
+def read_result(directory: Path) -> CellResult | None:
+    """The finished cell in ``directory``, or None if it has not finished.
+
+    Raises:
+        DamagedCellError: there is a result, but it or its records are damaged.
+    """
+    try:
+        content = json.loads((directory / RESULT).read_text())
+        spec = CellSpec.from_dict(content.pop("spec"))
+        digest, version = content.pop("records"), content.pop("format")
+        found = hashlib.sha256((directory / RECORDS).read_bytes()).hexdigest()
+        if version != FORMAT or spec.id != directory.name or found != digest:
+            raise ValueError("its parts do not belong together")
+        content["warnings"] = tuple(content["warnings"])
+        return CellResult(spec=_labelled(spec, directory), directory=directory, **content, **_timing(directory))
+    except FileNotFoundError as error:
+        if not (directory / RESULT).exists():
+            return None
+        raise DamagedCellError(f"the cell in {directory} is damaged: {Path(error.filename).name} is missing") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedCellError(f"the cell in {directory} is damaged: {error}") from error
+
+
+def encode_result(result: CellResult, records: bytes) -> bytes:
+    """The contents of ``result.json`` for a cell with these records."""
+    spec = {key: value for key, value in result.spec.to_dict().items() if key != "label"}
+    content = {
+        "format": FORMAT,
+        "spec": spec,
+        "model": result.model,
+        "model_fingerprint": result.model_fingerprint,
+        "stream_hash": result.stream_hash,
+        "error": result.error,
+        "domain_errors": result.domain_errors,
+        "images": result.images,
+        "classes": result.classes,
+        "provenance": result.provenance,
+        "versions": result.versions,
+        "warnings": list(result.warnings),
+        "records": hashlib.sha256(records).hexdigest(),
+    }
+    return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write ``content`` to ``path``, at once or not at all."""
+    write_atomically(path, lambda temporary: Path(temporary).write_bytes(content))
+
+
+def versions() -> dict[str, str]:
+    """Of the software that decides the bits of a result."""
+    return {
+        "grotta": __version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": ".".join(platform.python_version_tuple()[:2]),
+    }
+
+
+def _labelled(spec: CellSpec, directory: Path) -> CellSpec:
+    """``spec`` with the label that the run which made it gave; the label is no part of the result."""
+    try:
+        named = CellSpec.from_json((directory / SPEC).read_text())
+    except (OSError, ValueError, TypeError):
+        return spec
+    return named if named == spec else spec
+
+
+def _timing(directory: Path) -> Mapping[str, Any]:
+    try:
+        numbers = json.loads((directory / TIMING).read_text())
+        return {name: float(numbers[name]) for name in ("seconds", "images_per_second", "peak_memory_mb")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
