@@ -2,9 +2,9 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +13,9 @@ from grotta import functional as GF
 from grotta.methods.inputs import check_images, ordinary, to_float
 from grotta.methods.output import Output, output_adaptation
 from grotta.methods.precision import caller_autocast
+from grotta.methods.state import Memory, gather_state, restore_state
 from grotta.methods.step_info import StepInfo
-from grotta.nn import Network, NormFactory, find_classifier, norm_layers, replace_norms, shared_copy, storages
+from grotta.nn import Network, NormFactory, find_classifier, norm_layers, replace_norms, shared_copy
 from grotta.nn.share import unwrap
 
 
@@ -38,16 +39,6 @@ class Learned(NamedTuple):
     adapted: bool = False
     loss: Tensor | None = None
     bank_size: Tensor | int | None = None
-
-
-class Memory(Protocol):
-    """What an adapter asks of a sample memory in order to save it."""
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """Copies of all that the memory's next calls depend on."""
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from ``state``."""
 
 
 class Adapter(nn.Module, ABC):
@@ -209,54 +200,14 @@ class Adapter(nn.Module, ABC):
         Weights that are shared with the model are not in it.
         """
         state: dict[str, Tensor] = {} if destination is None else destination
-        own = {f"network.{name}": tensor.detach().clone() for name, tensor in self._own_tensors()}
-        own |= {f"optimizer.{key}": tensor.clone() for key, tensor in self._optimizer_tensors()}
-        if self.memory is not None:
-            own |= {f"memory.{key}": tensor for key, tensor in self.memory.state_dict().items()}
-        own["generator"] = self.generator.get_state()
-        own["step"] = torch.tensor(self.step)
-        state.update({prefix + key: tensor for key, tensor in own.items()})
+        state.update({prefix + key: tensor for key, tensor in gather_state(self).items()})
         return state
 
-    @torch.inference_mode(False)
-    @torch.no_grad()
     def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> None:
         """Go on from ``state_dict``; one that does not fit raises an error and changes nothing."""
-        own = {f"network.{name}": tensor for name, tensor in self._own_tensors()}
-        parts = _split(state_dict)
-        _check_fit(own, parts["network"])
-        if self.memory is not None:
-            self.memory.load_state_dict({k: v.to(self.device) for k, v in parts["memory"].items()})
-        for key, tensor in own.items():
-            tensor.copy_(parts["network"][key])
-        self._load_optimizer(parts["optimizer"])
-        self.generator.set_state(state_dict["generator"].cpu())
-        self.step = int(state_dict["step"])
+        restore_state(self, state_dict)
         self.last = None
         self._image_shape = None
-
-    def _own_tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Parameters and buffers that are not the model's: what distinguishes this adapter from a new one."""
-        shared = storages(self.model)
-        for name, tensor in [*self.named_parameters(), *self.named_buffers()]:
-            if tensor.untyped_storage().data_ptr() not in shared:
-                yield name, tensor
-
-    def _optimizer_tensors(self) -> Iterator[tuple[str, Tensor]]:
-        state = {} if self.optimizer is None else self.optimizer.state_dict()["state"]
-        for index, values in state.items():
-            for key, value in values.items():
-                if isinstance(value, Tensor):
-                    yield f"{index}.{key}", value
-
-    def _load_optimizer(self, tensors: Mapping[str, Tensor]) -> None:
-        if self.optimizer is None:
-            return
-        state: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in tensors.items():
-            index, name = key.removeprefix("optimizer.").split(".")
-            state.setdefault(int(index), {})[name] = tensor.clone()
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
 
     # Inside a step ---------------------------------------------------------------------------------------------
 
@@ -333,27 +284,3 @@ def _check_channels(name: str, values: Sequence[float] | None) -> list[float] | 
     if name == "std" and not all(n > 0 for n in numbers):
         raise ValueError(f"std must be positive, got {values!r}")
     return numbers
-
-
-def _split(state: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
-    parts: dict[str, dict[str, Tensor]] = {"network": {}, "memory": {}, "optimizer": {}}
-    for key, tensor in state.items():
-        head, _, rest = key.partition(".")
-        if head in parts:
-            parts[head][rest if head == "memory" else key] = tensor
-        elif key not in ("generator", "step"):
-            raise ValueError(f"unexpected entry {key!r} in the state of an adapter")
-    for key in ("generator", "step"):
-        if key not in state:
-            raise ValueError(f"the state of an adapter needs an entry {key!r}")
-    return parts
-
-
-def _check_fit(own: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
-    if missing := sorted(own.keys() - given.keys()):
-        raise ValueError(f"the state lacks {missing[0]!r} and {len(missing) - 1} more entries")
-    if extra := sorted(given.keys() - own.keys()):
-        raise ValueError(f"the state has {extra[0]!r} and {len(extra) - 1} more entries that this adapter has not")
-    for key, tensor in own.items():
-        if tensor.shape != given[key].shape:
-            raise ValueError(f"{key!r} must have shape {tuple(tensor.shape)}, got {tuple(given[key].shape)}")

@@ -120,7 +120,7 @@ class GRoTTA(Adapter):
         loss = self._backward(inputs, teacher, weight=1.0, tracking=True)
         if self.lambda_batch > 0:
             # P stands for the teacher here: its pass on X_t is not repeated with the statistics that X^M moved.
-            teacher = prediction.logits.float().softmax(1)
+            teacher = prediction.logits.to(self.wide).softmax(1)
             loss = loss + self._backward(batch.inputs, teacher, weight=self.lambda_batch, tracking=False)
         self.optimizer.step()
         self.optimizer.zero_grad()
@@ -132,7 +132,7 @@ class GRoTTA(Adapter):
         view = strong_view(inputs, self.generator)
         set_tracking(self.student, tracking)
         with torch.enable_grad():
-            logits = self.student(view)[0].float()
+            logits = self.student(view)[0].to(self.wide)
             loss = GF.distillation_loss(self._target(inputs, teacher, tracking), logits, per_class=self.per_class)
             loss = weight * loss
         torch.autograd.backward(loss)
@@ -150,4 +150,4 @@ class GRoTTA(Adapter):
         with torch.inference_mode():
             logits: Tensor = network(inputs)[0]
         set_tracking(network, False)
-        return logits.float().softmax(1)
+        return logits.to(self.wide).softmax(1)
