@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+import torch
+import torch.nn.functional as F
 
 from grotta.data.corruptions.filters import gaussian_weights
 from grotta.data.corruptions.pixels import Indices
@@ -33,25 +35,24 @@ def reflect(index: Indices, length: int) -> Indices:
     return np.asarray(np.minimum(folded, 2 * length - 1 - folded))
 
 
-def zoom_matrix(length: int, factor: float) -> Array:
-    """Return the (length, length) matrix that enlarges the centre of a line by ``factor``, bilinearly.
+def zoom(values: Array, factor: float) -> Array:
+    """Enlarge the centre of pictures (B, H, W, C) by ``factor``, bilinearly, without changing their size.
 
-    The middle ceil(length / factor) pixels are stretched, ends onto ends, to round(that factor) pixels, of which the
-    middle ``length`` are kept.
+    Along each side the middle ceil(n / factor) pixels are stretched, ends onto ends, to round(that factor) pixels, of
+    which the middle n are kept.
 
-    >>> zoom_matrix(4, 2.0).round(2).tolist()
-    [[0.0, 1.0, 0.0, 0.0], [0.0, 0.67, 0.33, 0.0], [0.0, 0.33, 0.67, 0.0], [0.0, 0.0, 1.0, 0.0]]
+    >>> zoom(np.arange(64.0).reshape(1, 8, 8, 1), 2.0)[0, 0, :4, 0].round(2).tolist()
+    [18.0, 18.43, 18.86, 19.29]
     """
-    crop = math.ceil(length / factor)
-    stretched = round(crop * factor)
-    position = (np.arange(length) + (stretched - length) // 2) * (crop - 1) / max(stretched - 1, 1)
-    below = np.minimum(position.astype(np.intp), max(crop - 2, 0))
-    share = position - below
-    matrix = np.zeros((length, length))
-    line, start = np.arange(length), (length - crop) // 2
-    matrix[line, start + below] = 1.0 - share
-    matrix[line, np.minimum(start + below + 1, length - 1)] += share
-    return matrix
+    sides = values.shape[1:3]
+    crops = [math.ceil(side / factor) for side in sides]
+    stretched = [round(crop * factor) for crop in crops]
+    top, left = ((side - crop) // 2 for side, crop in zip(sides, crops, strict=True))
+    centre = torch.from_numpy(values[:, top : top + crops[0], left : left + crops[1]]).permute(0, 3, 1, 2)
+    large = F.interpolate(centre, size=stretched, mode="bilinear", align_corners=True)
+    top, left = ((large_side - side) // 2 for large_side, side in zip(stretched, sides, strict=True))
+    kept = large[:, :, top : top + sides[0], left : left + sides[1]]
+    return np.asarray(kept.permute(0, 2, 3, 1).numpy())
 
 
 def smoothing_matrix(length: int, sigma: float, truncate: float) -> Array:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from grotta.data.corruptions import filters
 from grotta.data.corruptions.frosting import crop, frost_pictures
-from grotta.data.corruptions.geometry import zoom_matrix
+from grotta.data.corruptions.geometry import zoom as zoomed
 from grotta.data.corruptions.pixels import Generators, Images, to_bytes, to_unit
 from grotta.data.corruptions.plasma import plasma
 
@@ -34,10 +33,10 @@ def snow(
     mean, deviation, zoom, threshold, radius, sigma, share = constants
     height, width = images.shape[1:3]
     draws = [(g.normal(mean, deviation, size=(height, width)), g.uniform(-135, -45)) for g in generators]
-    flakes = zoom_matrix(height, zoom) @ np.stack([layer for layer, _ in draws]) @ zoom_matrix(width, zoom).T
+    flakes = zoomed(np.stack([layer for layer, _ in draws])[..., None], zoom)
     flakes[flakes < threshold] = 0
     degrees = np.array([angle for _, angle in draws])
-    layer = to_unit(filters.motion_blur(to_bytes(flakes)[..., None], degrees, radius, sigma))
+    layer = to_unit(filters.motion_blur(to_bytes(flakes), degrees, radius, sigma))
     values = to_unit(images)
     whitened = np.maximum(values, (values @ GREY)[..., None] * 1.5 + 0.5)
     return to_bytes(share * values + (1 - share) * whitened + layer + layer[:, ::-1, ::-1])
@@ -50,6 +49,6 @@ def frost(images: Images, generators: Generators, constants: tuple[float, float]
     result = np.empty_like(images)
     for image, target, generator in zip(images, result, generators, strict=True):
         picture = pictures[generator.integers(len(pictures))]
-        ice: npt.NDArray[np.uint8] = crop(picture, images.shape[1:3], generator)
+        ice = crop(picture, images.shape[1:3], generator)
         target[...] = np.minimum(share * image + strength * ice, 255.0).astype(np.uint8)
     return result
