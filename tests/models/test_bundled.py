@@ -1,0 +1,39 @@
+"""The source models in the package."""
+
+import pytest
+import torch
+
+import grotta.data
+from grotta.models import accuracy, create_model, list_models, model_card
+from grotta.models.bundled import bundled_names, bundled_path
+from grotta.models.card import card_markdown
+from grotta.models.state_file import read_state
+
+CLEAN = {"fashion_resnet8": ("fashion", 0.92)}
+
+
+def test_every_bundled_file_belongs_to_a_network():
+    assert bundled_names() == list_models(bundled=True)
+    assert set(CLEAN) <= set(bundled_names())
+
+
+@pytest.mark.parametrize("name", bundled_names())
+def test_bundled_files_are_small_and_finite(name):
+    assert bundled_path(name).stat().st_size <= 1_500_000
+    assert all(torch.isfinite(tensor).all() for tensor in read_state(bundled_path(name)).values())
+    assert create_model(name, weights="bundled").classifier.out_features == 10
+
+
+@pytest.mark.parametrize("name", bundled_names())
+def test_the_card_beside_the_weights_is_the_one_inside(name):
+    card = model_card(name)
+    assert card["model"] == name
+    assert card["parameters"] == sum(p.numel() for p in create_model(name).parameters())
+    assert card["command"].startswith("grotta train ")
+    assert bundled_path(name).with_suffix(".md").read_text(encoding="utf-8") == card_markdown(card)
+
+
+def test_the_fashion_model_has_the_accuracy_of_its_card():
+    measured = accuracy(create_model("fashion_resnet8", "bundled"), *grotta.data.load_clean("fashion", "test"))
+    assert measured == pytest.approx(model_card("fashion_resnet8")["accuracy"], abs=5e-4)
+    assert measured >= 0.92

@@ -1,0 +1,63 @@
+"""Published accuracies, reproduced on the real test sets. Needs GROTTA_DATA."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import grotta.data
+from grotta.models import accuracy, create_model, model_card
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def root():
+    if "GROTTA_DATA" not in os.environ:
+        pytest.skip("GROTTA_DATA is not set")
+    return Path(os.environ["GROTTA_DATA"])
+
+
+def find(root, name):
+    """A file of weights: in the data root's ``weights``, or where GROTTA_WEIGHTS says."""
+    folders = [root / "weights", *map(Path, os.environ.get("GROTTA_WEIGHTS", "").split(os.pathsep))]
+    for folder in folders:
+        if (folder / name).is_file():
+            return folder / name
+    return pytest.skip(f"{name} is in none of {', '.join(map(str, folders))}")
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "dataset", "published"),
+    [
+        ("resnet20", "resnet20-12fca82f.th", "cifar10", 0.9173),
+        ("resnet56", "resnet56-4bfd9763.th", "cifar10", 0.9339),
+        ("resnet56_proj", "cifar100_resnet56-f2eff4c8.pt", "cifar100", 0.7263),
+    ],
+)
+def test_cifar_accuracy_equals_the_published_digits(root, name, file, dataset, published):
+    model = create_model(name, find(root, file))
+    assert round(accuracy(model, *grotta.data.load_clean(dataset, "test")), 4) == published
+
+
+def test_mobilenet_accuracy_is_the_published_one(root):
+    folder = root / "imagenet-val-1k"
+    files = sorted(folder.glob("*.jpg"))
+    centre = slice(16, 240)
+    images = np.stack([np.asarray(Image.open(file).convert("RGB"))[centre, centre] for file in files])
+    labels = json.loads((folder / "labels.json").read_text())
+    labels = [labels[file.name] if isinstance(labels, dict) else labels[index] for index, file in enumerate(files)]
+    model = create_model("mobilenet_v2", find(root, "mobilenet_v2-b0353104.pth"))
+    measured = accuracy(model, torch.from_numpy(images).permute(0, 3, 1, 2), torch.tensor(labels), batch_size=50)
+    assert measured == pytest.approx(0.726, abs=0.015)
+
+
+def test_the_bundled_cifar10_model_has_the_accuracy_of_its_card(root):
+    model = create_model("cifar10_resnet", weights="bundled")
+    measured = accuracy(model, *grotta.data.load_clean("cifar10", "test"))
+    assert measured == pytest.approx(model_card("cifar10_resnet")["accuracy"], abs=5e-4)
+    assert measured >= 0.9
