@@ -1,5 +1,38 @@
-"""grotta: test-time adaptation that survives drifting images and drifting labels."""
+"""grotta: test-time adaptation that survives drifting images and drifting labels.
 
+>>> import torch, grotta
+>>> model = grotta.models.create_model("fashion_resnet8", weights="bundled")
+>>> adapter = grotta.create("grotta", model)
+>>> adapter(torch.rand(8, 3, 32, 32)).shape
+torch.Size([8, 10])
+"""
+
+from typing import TYPE_CHECKING
+
+from grotta import functional, memory, nn, streams
+from grotta._lazy import lazy
 from grotta._version import __version__
+from grotta.methods import Adapter, GRoTTA, StepInfo, create, list_methods, load, register
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from grotta import checks, data, models
+else:  # imported when first used: `import grotta` stays light
+    __getattr__, __dir__ = lazy(__name__, ("checks", "data", "models"), globals())
+
+__all__ = [
+    "Adapter",
+    "GRoTTA",
+    "StepInfo",
+    "__version__",
+    "checks",
+    "create",
+    "data",
+    "functional",
+    "list_methods",
+    "load",
+    "memory",
+    "models",
+    "nn",
+    "register",
+    "streams",
+]

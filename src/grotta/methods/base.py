@@ -4,7 +4,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Never, Self
 
 import torch
 from torch import Tensor, nn
@@ -250,6 +250,15 @@ class Adapter(nn.Module, ABC):
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         raise RuntimeError("an adapter stays where its model is: move or cast the model, then wrap it again")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """A second adapter in the same state, on the same model: weights stay shared."""
+        twin = type(self)(self.model, **self.arguments)
+        twin.load_state_dict(self.state_dict())
+        return twin
+
+    def __reduce__(self) -> Never:
+        raise TypeError("adapters are not pickled: use save() and grotta.load()")
 
     def __repr__(self) -> str:
         options = "".join(f", {key}={value!r}" for key, value in self.arguments.items())

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from grotta import functional as GF
@@ -24,7 +25,6 @@ def output_adaptation(
 ) -> Callable[[Tensor, Tensor], Output]:
     """The function from (probabilities, features) to :class:`Output` that ``kind`` names.
 
-    >>> import torch
     >>> adapt = output_adaptation("bias_guided", k=5)
     >>> adapt(torch.tensor([[0.9, 0.1]]), torch.ones(1, 4)).probs
     tensor([[0.9000, 0.1000]])
@@ -41,4 +41,5 @@ def output_adaptation(
             probs = GF.laplacian_refine(probs, features, affinity=affinity, k=k)
         return Output(probs, zeta, None)
 
+    adapt(torch.full((2, 2), 0.5), torch.eye(2))  # options that are out of range are refused now, not by a first batch
     return adapt
