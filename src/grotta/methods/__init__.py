@@ -3,20 +3,30 @@
 from grotta.methods.base import Adapter, Batch, Learned, Prediction
 from grotta.methods.bn import BN
 from grotta.methods.checkpoint import load
+from grotta.methods.cotta import CoTTA
 from grotta.methods.grotta import GRoTTA
+from grotta.methods.lame import LAME
+from grotta.methods.ods import ODS
+from grotta.methods.pl import PL
 from grotta.methods.registry import create, list_methods, method_class, register
 from grotta.methods.source import Source
 from grotta.methods.step_info import StepInfo
+from grotta.methods.tent import Tent
 
 __all__ = [
     "BN",
+    "LAME",
+    "ODS",
+    "PL",
     "Adapter",
     "Batch",
+    "CoTTA",
     "GRoTTA",
     "Learned",
     "Prediction",
     "Source",
     "StepInfo",
+    "Tent",
     "create",
     "list_methods",
     "load",
