@@ -37,7 +37,7 @@ def list_methods() -> list[str]:
 def method_class(name: str) -> type[Adapter]:
     """The class behind a method's name."""
     if name not in _METHODS:
-        raise ValueError(f"unknown method {name!r}; there are {', '.join(_METHODS)}")
+        raise ValueError(f"unknown method {name!r}; there are {', '.join(list_methods())}")
     return _METHODS[name]
 
 

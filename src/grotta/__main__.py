@@ -1,0 +1,5 @@
+"""``python -m grotta`` is the command line."""
+
+from grotta.cli import main
+
+main()

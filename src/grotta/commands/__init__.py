@@ -1,0 +1,1 @@
+"""One module a command; :mod:`grotta.cli` puts them together."""
