@@ -1,0 +1,202 @@
+"""The tables of a benchmark: errors by method and gamma, by domain, and from source to target domain."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from grotta.bench import paper
+from grotta.bench.paper import AVERAGE, gamma_name
+from grotta.bench.results import CellResult
+from grotta.bench.spec import CellSpec
+from grotta.bench.tables import Entry, Table, pivot
+
+METHOD_NAMES = {
+    "source": "Source",
+    "bn": "BN",
+    "pl": "PL",
+    "tent": "TENT",
+    "lame": "LAME",
+    "cotta": "CoTTA",
+    "ods": "ODS",
+    "note": "NOTE",
+    "rotta": "RoTTA",
+    "grotta": "GRoTTA",
+}
+RECONSTRUCTION = "reconstruction"
+MARKS = {"ods": RECONSTRUCTION}
+
+# Data sets on which each domain's own model meets the others; elsewhere there is one source model.
+TRANSFER_DOMAINS = {
+    "pacs": ("art_painting", "cartoon", "photo", "sketch"),
+    "officehome": ("art", "clipart", "product", "real"),
+    "domainnet": ("clipart", "infograph", "painting", "quickdraw", "real", "sketch"),
+}
+
+_PROVENANCE = {
+    "published": "published files",
+    "regenerated": "regenerated: the corruptions were made by grotta",
+    "original": "original pictures",
+}
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True, order=True)
+class Setup:
+    """What the cells of one table have in common."""
+
+    dataset: str
+    model: str
+    domains: tuple[str, ...]
+    stream: str
+    period: int
+    batch_size: int
+
+    @property
+    def source(self) -> str:
+        """The domain that the source model was trained on, if the other domains of its data set are the stream."""
+        left = [name for name in TRANSFER_DOMAINS.get(self.dataset, ()) if name not in self.domains]
+        return left[0] if len(left) == 1 else ""
+
+
+def setup_of(result: CellResult) -> Setup:
+    """The setup of a finished cell."""
+    spec = result.spec
+    return Setup(spec.dataset, result.model, spec.domains, spec.stream, spec.period, spec.batch_size)
+
+
+def by_setup(results: Iterable[CellResult]) -> dict[Setup, list[CellResult]]:
+    """The results of each setup, setups in order."""
+    groups: dict[Setup, list[CellResult]] = defaultdict(list)
+    for result in results:
+        groups[setup_of(result)].append(result)
+    return {setup: groups[setup] for setup in sorted(groups)}
+
+
+def mean_error(result: CellResult) -> float:
+    """The error in per cent, averaged over domains as the paper does: each counts the same, however long it is."""
+    return fmean(result.domain_errors.values())
+
+
+def row_key(spec: CellSpec) -> str:
+    """Method, preset and options in one string: what makes a row, whatever label the spec was given."""
+    return replace(spec, label="").label
+
+
+def row_label(key: str) -> tuple[str, str]:
+    """The name of a row as shown, and the mark on it.
+
+    >>> row_label("ods"), row_label("grotta k=10")
+    (('ODS', 'reconstruction'), ('GRoTTA k=10', ''))
+    """
+    method, space, rest = key.partition(" ")
+    return METHOD_NAMES.get(method, method) + space + rest, MARKS.get(method, "")
+
+
+def row_keys(results: Iterable[CellResult]) -> list[str]:
+    """The rows of some results: methods in the paper's order, others after them, variants under their method."""
+    keys = {row_key(result.spec): result.spec for result in results}
+    return sorted(keys, key=lambda key: _row_order(keys[key]))
+
+
+def gammas(results: Iterable[CellResult]) -> list[float]:
+    """The gammas of some results, the largest first."""
+    return sorted({result.spec.gamma for result in results}, reverse=True)
+
+
+def gamma_head(column: str) -> str:
+    """A gamma as a table's head shows it.
+
+    >>> gamma_head("0.0001"), gamma_head("0.5")
+    ('10⁻⁴', '0.5')
+    """
+    mantissa, exponent = f"{float(column):e}".split("e")
+    return f"10{str(int(exponent)).translate(_SUPERSCRIPT)}" if float(mantissa) == 1 else column
+
+
+def main_table(results: Sequence[CellResult], *, name: str = "main", title: str = "") -> Table:
+    """Errors by method and gamma, averaged over the setups of the results: those of a data set's source models."""
+    dataset = results[0].spec.dataset
+    return pivot(
+        [Entry(row_key(r.spec), gamma_name(r.spec.gamma), mean_error(r), r) for r in results],
+        name=name,
+        title=title or f"{dataset}: error (%) by method and γ",
+        columns=[gamma_name(gamma) for gamma in gammas(results)],
+        rows=row_keys(results),
+        paper=paper.find(f"main/{dataset}"),
+        label=row_label,
+        head=gamma_head,
+        notes=provenance_notes(results),
+    )
+
+
+def domain_table(results: Sequence[CellResult], gamma: float, *, name: str = "domains") -> Table:
+    """Errors by method and domain at one gamma, the domains in stream order; all results of one setup."""
+    setup = setup_of(results[0])
+    here = [result for result in results if result.spec.gamma == gamma]
+    return pivot(
+        [Entry(row_key(r.spec), domain, error, r) for r in here for domain, error in r.domain_errors.items()],
+        name=f"{name}-{gamma_name(gamma)}",
+        title=f"{setup.dataset}: error (%) by domain at γ = {gamma_head(gamma_name(gamma))}, in stream order",
+        columns=setup.domains,
+        rows=row_keys(here),
+        paper=paper.find(f"domains/{setup.dataset}/{gamma_name(gamma)}"),
+        label=row_label,
+        head=lambda domain: domain.replace("_", " "),
+    )
+
+
+def transfer_table(results: Sequence[CellResult], method: str, gamma: float, *, name: str = "transfer") -> Table:
+    """Errors of one row of the main table by source model and target domain at one gamma."""
+    dataset = results[0].spec.dataset
+    here = [r for r in results if r.spec.gamma == gamma and row_key(r.spec) == method and setup_of(r).source]
+    domains = TRANSFER_DOMAINS[dataset]
+    entries = [Entry(setup_of(r).source, target, error, r) for r in here for target, error in r.domain_errors.items()]
+    if {entry.row for entry in entries} == set(domains):
+        entries += [entry._replace(row=AVERAGE) for entry in entries]
+    return pivot(
+        entries,
+        name=f"{name}-{gamma_name(gamma)}-{method.replace(' ', '-')}",
+        title=f"{dataset}, {row_label(method)[0]}: error (%) from source (row) to target at γ = "
+        f"{gamma_head(gamma_name(gamma))}",
+        header="Source",
+        columns=domains,
+        rows=(*domains, AVERAGE),
+        rivals=False,
+        applies=lambda source, target: source != target,
+        paper=paper.find(f"transfer/{dataset}/{gamma_name(gamma)}/{method}"),
+        head=lambda domain: domain.replace("_", " "),
+    )
+
+
+def provenance_notes(results: Sequence[CellResult]) -> tuple[str, ...]:
+    """Which data and network are behind a table, on our side and on the paper's."""
+    dataset = results[0].spec.dataset
+    ours = [_describe(setup, group) for setup, group in by_setup(results).items()]
+    theirs = [f"Paper: {paper.data(dataset)}; {paper.network(dataset)}."] if paper.data(dataset) else []
+    marked = any(result.spec.method in MARKS for result in results)
+    reconstructed = ["† Reconstruction: no code of ODS is public."] if marked else []
+    return (*ours, *theirs, *reconstructed)
+
+
+def _describe(setup: Setup, results: Sequence[CellResult]) -> str:
+    data = ", ".join(sorted({_PROVENANCE.get(r.provenance, r.provenance) for r in results}))
+    runs = len({(r.spec.stream_seed, r.spec.seed) for r in results})
+    images = max(r.images for r in results)
+    return (
+        f"Ours: {setup.dataset}, {data}; {len(setup.domains)} domains ({' → '.join(setup.domains)}), {images:,} images "
+        f"a stream; network {setup.model}; {setup.stream} streams, {setup.period} images a period, batches of "
+        f"{setup.batch_size}; {runs} run{'s' if runs > 1 else ''}."
+    )
+
+
+def _row_order(spec: CellSpec) -> tuple[object, ...]:
+    published = list(METHOD_NAMES)
+    place = published.index(spec.method) if spec.method in published else len(published)
+    options = tuple((key, _comparable(value)) for key, value in spec.options)
+    return place, spec.method, spec.preset != "paper", spec.preset, options
+
+
+def _comparable(value: object) -> tuple[int, float, str]:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return (0, float(value), "") if is_number else (1, 0.0, str(value))  # type: ignore[arg-type]

@@ -1,0 +1,119 @@
+"""Tables as Markdown and as CSV: the same table, the same bytes."""
+
+import csv
+import io
+from collections.abc import Iterable
+
+from grotta.bench.tables import DECIMALS, Cell, Row, Table
+
+INCOMPLETE = "* Not on all the streams of its column: not ranked."
+CSV_COLUMNS = (
+    "table",
+    "row",
+    "column",
+    "mean",
+    "std",
+    "runs",
+    "rank",
+    "gain",
+    "complete",
+    "paper",
+    "difference",
+    "paper_note",
+    "cells",
+    "streams",
+)
+
+
+def number(cell: Cell) -> str:
+    """The number in a cell as printed, ``""`` for a blank.
+
+    >>> number(Cell(13.449, 0.25)), number(Cell())
+    ('13.4 ± 0.2', '')
+    """
+    if cell.mean is None:
+        return ""
+    spread = "" if cell.std is None else f" ± {cell.std:.{DECIMALS}f}"
+    return f"{cell.mean:.{DECIMALS}f}{spread}{'' if cell.complete else '*'}"
+
+
+def row_name(row: Row) -> str:
+    """The name of a row with a dagger if it is marked."""
+    return f"{row.label} †" if row.mark else row.label
+
+
+def beside(cell: Cell) -> str:
+    """The paper's number and ours minus it, ``""`` where the paper has none.
+
+    >>> beside(Cell(13.4, paper=13.1)), beside(Cell(paper=13.1))
+    ('13.1, +0.3', '13.1')
+    """
+    if cell.paper is None:
+        return ""
+    doubt = "?" if cell.paper_note else ""
+    difference = cell.difference
+    return f"{cell.paper:.1f}{doubt}" + ("" if difference is None else f", {difference:+.1f}".replace("-", "−"))
+
+
+def footnotes(table: Table) -> list[str]:
+    """The notes of a table, with those on its marks."""
+    cells = [cell for row in table.rows for cell in row.cells]
+    notes = list(table.notes)
+    if any(not cell.complete for cell in cells):
+        notes.append(INCOMPLETE)
+    if table.paper is not None:
+        notes.append(f"In brackets: the paper's number ({table.paper.caption}), and ours minus it.")
+    for row in table.rows:
+        doubts = dict.fromkeys(cell.paper_note for cell in row.cells if cell.paper_note)
+        notes += [f"? {row.label}, paper: {doubt}." for doubt in doubts]
+    return notes
+
+
+def to_markdown(table: Table) -> str:
+    """The table in GitHub's Markdown: best bold, second underlined, then the gain, then the paper's in brackets."""
+    lines = [
+        f"| {' | '.join((table.header, *table.heads))} |",
+        f"|:---|{'---:|' * len(table.heads)}",
+        *(f"| {' | '.join((row_name(row), *map(_markdown_cell, row.cells)))} |" for row in table.rows),
+    ]
+    notes = [f"- {note}" for note in footnotes(table)]
+    return "\n".join([f"**{table.title}**", "", *lines, *([""] if notes else []), *notes]) + "\n"
+
+
+def to_csv(tables: Iterable[Table]) -> str:
+    """All tables in one CSV text, a line a number; numbers are not rounded."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for table in tables:
+        for row in table.rows:
+            writer.writerows(_csv_line(table, row, column, cell) for column, cell in zip(table.columns, row.cells))
+    return text.getvalue()
+
+
+def _markdown_cell(cell: Cell) -> str:
+    text = number(cell).replace("*", r"\*")
+    text = {"best": f"**{text}**", "second": f"<ins>{text}</ins>", "": text}[cell.rank]
+    if cell.gain is not None:
+        text += f" ↓{cell.gain:.1f}"
+    return f"{text} ({beside(cell)})".strip() if beside(cell) else text
+
+
+def _csv_line(table: Table, row: Row, column: str, cell: Cell) -> dict[str, object]:
+    runs = {(result.spec.stream_seed, result.spec.seed) for result in cell.results}
+    return {
+        "table": table.name,
+        "row": row.label,
+        "column": column,
+        "mean": cell.mean,
+        "std": cell.std,
+        "runs": len(runs),
+        "rank": cell.rank,
+        "gain": cell.gain,
+        "complete": cell.complete,
+        "paper": cell.paper,
+        "difference": cell.difference,
+        "paper_note": cell.paper_note,
+        "cells": " ".join(result.spec.id for result in cell.results),
+        "streams": " ".join(dict.fromkeys(result.stream_hash for result in cell.results)),
+    }

@@ -1,0 +1,222 @@
+"""Tables against cells worked out by hand."""
+
+import csv
+import io
+
+import pytest
+from rich.console import Console
+
+from grotta.bench.tables import Cell, Entry, pivot
+from grotta.bench.tables_bench import by_setup, domain_table, main_table, row_keys, transfer_table
+from grotta.bench.tables_rich import to_rich
+from grotta.bench.tables_text import CSV_COLUMNS, footnotes, number, to_csv, to_markdown
+
+
+@pytest.fixture
+def three_methods(make_result):
+    """Errors chosen so that every mean is easily done in the head; given in no order."""
+    return [
+        make_result("grotta", 0.1, {"fog": 10.0, "snow": 20.0}),
+        make_result("bn", 0.0001, {"fog": 70.0, "snow": 80.0}),
+        make_result("source", 0.1, {"fog": 40.0, "snow": 50.0}),
+        make_result("grotta", 0.0001, {"fog": 4.0, "snow": 6.0}),
+        make_result("source", 0.0001, {"fog": 41.0, "snow": 50.0}),
+        make_result("bn", 0.1, {"fog": 30.0, "snow": 40.0}),
+    ]
+
+
+def errors(table):
+    return {row.label: [cell.mean for cell in row.cells] for row in table.rows}
+
+
+def test_main_table_of_three_methods(three_methods):
+    table = main_table(three_methods)
+    assert table.columns == ("0.1", "0.0001", "Avg")
+    assert table.heads == ("10⁻¹", "10⁻⁴", "Avg")
+    assert errors(table) == {"Source": [45.0, 45.5, 45.25], "BN": [35.0, 75.0, 55.0], "GRoTTA": [15.0, 5.0, 10.0]}
+    assert list(errors(table)) == ["Source", "BN", "GRoTTA"]
+
+
+def test_best_second_and_gain(three_methods):
+    table = main_table(three_methods)
+    ranks = {row.label: [cell.rank for cell in row.cells] for row in table.rows}
+    assert ranks == {"Source": ["", "second", "second"], "BN": ["second", "", ""], "GRoTTA": ["best"] * 3}
+    gains = [[cell.gain for cell in row.cells] for row in table.rows]
+    # 45.25 prints as 45.2 (half to even), and 45.2 - 10.0 = 35.2
+    assert gains == [[None] * 3, [None] * 3, [None, None, 35.2]]
+
+
+def test_the_paper_stands_beside_with_the_difference(three_methods):
+    cell = main_table(three_methods).cell("GRoTTA", "0.1")
+    assert (cell.paper, cell.difference) == (13.1, 1.9)
+    assert main_table(three_methods).cell("BN", "Avg").difference == round(55.0 - 67.9, 1)
+
+
+def test_mean_and_deviation_over_runs(make_result):
+    results = [
+        make_result(method, gamma, {"fog": error}, seed=seed, stream_seed=seed)
+        for method, gamma, values in [
+            ("bn", 0.1, (50.0, 54.0)),
+            ("bn", 0.01, (70.0, 70.0)),
+            ("grotta", 0.1, (9.0, 9.0)),
+        ]
+        for seed, error in enumerate(values)
+    ]
+    table = main_table(results)
+    assert (table.cell("BN", "0.1").mean, table.cell("BN", "0.1").std) == (52.0, pytest.approx(8**0.5))
+    # by run, the averages over gamma are 60 and 62
+    assert (table.cell("BN", "Avg").mean, table.cell("BN", "Avg").std) == (61.0, pytest.approx(2**0.5))
+    assert number(table.cell("BN", "0.1")) == "52.0 ± 2.8"
+    assert number(table.cell("GRoTTA", "0.1")) == "9.0 ± 0.0"
+
+
+def test_missing_cells_are_blank_and_so_is_their_average(three_methods):
+    table = main_table([r for r in three_methods if (r.spec.method, r.spec.gamma) != ("bn", 0.1)])
+    assert errors(table)["BN"] == [None, 75.0, None]
+    assert [number(cell) for cell in table.rows[1].cells] == ["", "75.0", ""]
+    assert table.cell("BN", "0.1").difference is None
+    assert "| BN | (52.2) | 75.0 (74.6, +0.4) | (67.9) |" in to_markdown(table)
+
+
+def test_a_tie_for_best_is_bold_twice_and_has_no_second(make_result):
+    results = [
+        make_result("bn", 0.1, {"fog": 18.64}),
+        make_result("rotta", 0.1, {"fog": 18.61}),
+        make_result("grotta", 0.1, {"fog": 19.0}),
+    ]
+    cells = [row.cells[0] for row in main_table(results).rows]
+    assert [(cell.rank, cell.gain) for cell in cells] == [("best", None), ("best", None), ("", None)]
+
+
+def test_a_tie_for_second_is_underlined_twice(make_result):
+    results = [make_result(m, 0.1, {"fog": e}) for m, e in [("bn", 30.0), ("rotta", 30.0), ("grotta", 10.0)]]
+    assert [row.cells[0].rank for row in main_table(results).rows] == ["second", "second", "best"]
+
+
+def test_a_single_gamma_has_no_average_and_a_single_row_no_rank(make_result):
+    table = main_table([make_result("grotta", 0.1, {"fog": 10.0})])
+    assert table.columns == ("0.1",)
+    assert (table.rows[0].cells[0].rank, table.rows[0].cells[0].gain) == ("", None)
+
+
+def test_what_lacks_a_stream_of_its_column_is_marked_and_not_ranked(make_result):
+    results = [make_result("bn", 0.1, {"fog": 20.0}, stream_seed=seed) for seed in (0, 1)]
+    results += [make_result("source", 0.1, {"fog": 30.0}, stream_seed=seed) for seed in (0, 1)]
+    table = main_table([*results, make_result("grotta", 0.1, {"fog": 5.0})])
+    lacking = table.cell("GRoTTA", "0.1")
+    assert (lacking.complete, lacking.rank, number(lacking)) == (False, "", "5.0*")
+    assert table.cell("BN", "0.1").rank == "best"
+    assert any(note.startswith("* ") for note in footnotes(table))
+
+
+def test_domain_table_is_in_stream_order_and_averages_domains(three_methods):
+    table = domain_table(three_methods, 0.0001)
+    assert table.columns == ("fog", "snow", "Avg")
+    assert errors(table)["GRoTTA"] == [4.0, 6.0, 5.0]
+    assert table.paper is None
+
+
+def test_domain_table_of_imagenet_has_the_papers_numbers(make_result):
+    table = domain_table([make_result("grotta", 1e-4, {"fog": 20.0}, dataset="imagenet-c")], 1e-4)
+    assert table.cell("GRoTTA", "fog").paper == 21.4
+
+
+def source_models(make_result, method, gamma, error):
+    domains = ("art_painting", "cartoon", "photo", "sketch")
+    for source in domains:
+        stream = {target: float(error(source, target)) for target in domains if target != source}
+        yield make_result(method, gamma, stream, dataset="pacs", model=f"resnet50@{source}.safetensors")
+
+
+def test_source_models_are_averaged_in_the_main_table_of_pacs(make_result):
+    start = {"art_painting": 10, "cartoon": 20, "photo": 30, "sketch": 40}
+    results = list(source_models(make_result, "bn", 0.1, lambda source, target: start[source]))
+    assert len(by_setup(results)) == 4
+    table = main_table(results)
+    cell = table.cell("BN", "0.1")
+    assert (cell.mean, cell.std, cell.complete, cell.paper) == (25.0, None, True, 57.1)
+
+
+def test_transfer_table_has_no_diagonal_and_averages_both_ways(make_result):
+    start = {"art_painting": 1, "cartoon": 2, "photo": 3, "sketch": 4}
+    results = list(source_models(make_result, "bn", 0.1, lambda source, target: 10 * start[source] + start[target]))
+    table = transfer_table(results, "bn", 0.1)
+    assert errors(table) == {
+        "art_painting": [None, 12.0, 13.0, 14.0, 13.0],
+        "cartoon": [21.0, None, 23.0, 24.0, pytest.approx(68 / 3)],
+        "photo": [31.0, 32.0, None, 34.0, pytest.approx(97 / 3)],
+        "sketch": [41.0, 42.0, 43.0, None, 42.0],
+        "Avg": [31.0, pytest.approx(86 / 3), pytest.approx(79 / 3), 24.0, pytest.approx(27.5)],
+    }
+    assert all(cell.rank == "" and cell.complete for row in table.rows for cell in row.cells)
+
+
+def test_rows_are_in_the_papers_order_with_variants_in_numerical_order(make_result):
+    given = [("grotta", {"k": 10}), ("grotta", {"k": 5}), ("eata", {}), ("grotta", {}), ("ods", {}), ("source", {})]
+    results = [make_result(method, 0.1, {"fog": 1.0}, options=options) for method, options in given]
+    assert row_keys(results) == ["source", "ods", "grotta", "grotta k=5", "grotta k=10", "eata"]
+
+
+def test_labels_do_not_make_rows(make_result):
+    results = [make_result("bn", gamma, {"fog": 1.0}, label=f"row {gamma}") for gamma in (0.1, 0.01)]
+    assert [row.label for row in main_table(results).rows] == ["BN"]
+
+
+def test_notes_say_what_each_side_used(make_result):
+    notes = main_table([make_result("ods", 0.1, {"fog": 1.0})]).notes
+    assert "regenerated" in notes[0]
+    assert "cifar10_resnet" in notes[0]
+    assert "WideResNet-28-10" in notes[1]
+    assert notes[2].startswith("† Reconstruction")
+
+
+def test_markdown_of_a_small_table(make_result):
+    results = [make_result(m, 0.1, {"fog": e}, dataset="fashion-c") for m, e in [("ods", 30.0), ("grotta", 10.5)]]
+    text = to_markdown(main_table(results, title="T"))
+    assert text.splitlines()[:6] == [
+        "**T**",
+        "",
+        "| Method | 10⁻¹ |",
+        "|:---|---:|",
+        "| ODS † | <ins>30.0</ins> |",
+        "| GRoTTA | **10.5** ↓19.5 |",
+    ]
+
+
+def test_markdown_marks_the_papers_slips(make_result):
+    entries = [Entry("k=1", "0.1", 40.0, make_result("grotta", 0.1, {"fog": 40.0}))]
+    from grotta.bench import paper
+
+    table = pivot(entries, name="n", title="t", columns=["0.1"], rows=["k=1"], paper=paper.table("affinity"))
+    text = to_markdown(table)
+    assert "| k=1 | 40.0 (83.8?, −43.8) |" in text
+    assert "? k=1, paper: does not follow from the equations." in text
+
+
+def test_csv_has_a_line_a_number_with_its_cells_and_streams(three_methods):
+    lines = list(csv.DictReader(io.StringIO(to_csv([main_table(three_methods)]))))
+    assert len(lines) == 9
+    assert tuple(lines[0]) == CSV_COLUMNS
+    line = next(line for line in lines if (line["row"], line["column"]) == ("GRoTTA", "0.1"))
+    result = three_methods[0]
+    assert (line["mean"], line["std"], line["paper"], line["difference"]) == ("15.0", "", "13.1", "1.9")
+    assert (line["cells"], line["streams"]) == (result.spec.id, result.stream_hash)
+
+
+def test_the_bytes_do_not_depend_on_the_order_of_the_results(three_methods):
+    first, second = main_table(three_methods), main_table(three_methods[::-1])
+    assert to_markdown(first) == to_markdown(second)
+    assert to_csv([first]) == to_csv([second])
+
+
+def test_the_terminal_shows_bold_underline_gain_and_paper(three_methods):
+    console = Console(width=120, force_terminal=True, color_system="standard", record=True, file=io.StringIO())
+    console.print(to_rich(main_table(three_methods)))
+    text = console.export_text(styles=False)
+    assert "10.0 ↓35.2 (7.7, +2.3)" in text
+    assert "regenerated" in text
+
+
+def test_a_blank_is_not_a_zero():
+    assert number(Cell()) == ""
+    assert number(Cell(0.0)) == "0.0"
