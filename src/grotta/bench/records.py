@@ -36,7 +36,7 @@ class Records:
     >>> records = Records(batches=2, images=5)
     >>> info = StepInfo(step=1, batch_size=3, adapted=False)
     >>> records.add(info, domain=0, period=0, predictions=np.array([1, 2, 0]), labels=np.array([1, 2, 2]))
-    >>> records.batches, records.images, records.wrong
+    >>> records.batches, records.images, records.wrong_since(0)
     (1, 3, 1)
     >>> records.columns()["errors"]
     array([1], dtype=int32)
@@ -47,39 +47,43 @@ class Records:
         self._cells = {name: np.zeros(images, kind) for name, kind in IMAGE_COLUMNS.items()}
         self.batches = 0
         self.images = 0
-        self.wrong = 0
 
-    def add(self, info: StepInfo, *, domain: int, period: int, predictions: Column, labels: Column) -> None:
+    def add(self, info: StepInfo | None, *, domain: int, period: int, predictions: Column, labels: Column) -> None:
         """Write down one step: what it saw and did, ``predictions`` (B,) and ``labels`` (B,)."""
-        wrong = int((predictions != labels).sum())
-        numbers = info.as_dict()
-        row = {"batch": self.batches, "domain": domain, "period": period, "size": len(labels), "errors": wrong}
-        row |= {name: numbers[name] for name in ("zeta", "lam", "loss", "entropy", "bank_size")}
+        numbers = {} if info is None else info.as_dict()
+        row = {
+            "batch": self.batches,
+            "domain": domain,
+            "period": period,
+            "size": len(labels),
+            "errors": (predictions != labels).sum(),
+            **{name: numbers.get(name) for name in ("zeta", "lam", "loss", "entropy", "bank_size")},
+        }
         for name, column in self._rows.items():
             column[self.batches] = np.nan if row[name] is None else row[name]
         span = slice(self.images, self.images + len(labels))
         self._cells["predictions"][span] = predictions
         self._cells["labels"][span] = labels
-        self._advance(1, len(labels), wrong)
+        self.batches, self.images = self.batches + 1, span.stop
 
-    def extend(self, columns: Mapping[str, Column], batches: int) -> None:
-        """Take over the first ``batches`` rows of ``columns``, as :meth:`columns` gave them, into an empty record."""
+    def begin_with(self, columns: Mapping[str, Column], batches: int) -> None:
+        """Begin with the first ``batches`` rows of ``columns``, as :meth:`columns` gave them."""
         images = int(columns["size"][:batches].sum())
         for name, column in self._rows.items():
             column[:batches] = columns[name][:batches]
         for name, column in self._cells.items():
             column[:images] = columns[name][:images]
-        self._advance(batches, images, int(columns["errors"][:batches].sum()))
+        self.batches, self.images = batches, images
 
     def columns(self) -> dict[str, Column]:
         """What was written down so far, by column."""
         rows = {name: column[: self.batches] for name, column in self._rows.items()}
         return rows | {name: column[: self.images] for name, column in self._cells.items()}
 
-    def _advance(self, batches: int, images: int, wrong: int) -> None:
-        self.batches += batches
-        self.images += images
-        self.wrong += wrong
+    def wrong_since(self, image: int) -> int:
+        """How many predictions were wrong, from the ``image``-th of the stream on."""
+        span = slice(image, self.images)
+        return int((self._cells["predictions"][span] != self._cells["labels"][span]).sum())
 
 
 def to_bytes(columns: Mapping[str, Column]) -> bytes:

@@ -47,7 +47,7 @@ class CellResult:
         images: how many the stream had.
         classes: how many the data set has.
         provenance: of the data: ``published``, ``regenerated`` or ``original``.
-        versions: of the software.
+        versions: of the software, and the kind of device.
         warnings: what a reader of the numbers should know.
         directory: where the cell's files are.
         seconds, images_per_second, peak_memory_mb: NaN if they are not known; never the same twice.
@@ -158,13 +158,14 @@ def write_file(path: Path, content: bytes) -> None:
     write_atomically(path, lambda temporary: Path(temporary).write_bytes(content))
 
 
-def versions() -> dict[str, str]:
-    """Of the software that decides the bits of a result."""
+def versions(device: str = "cpu") -> dict[str, str]:
+    """Of the software that decides the bits of a result, and the kind of device it ran on."""
     return {
         "grotta": __version__,
         "torch": torch.__version__,
         "numpy": np.__version__,
         "python": ".".join(platform.python_version_tuple()[:2]),
+        "device": device,
     }
 
 

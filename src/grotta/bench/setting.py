@@ -1,0 +1,113 @@
+"""From a spec to what it names: the data set, the stream, the network and the method."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from torch import nn
+
+from grotta import data, methods, models, streams
+from grotta.bench.spec import CellSpec
+from grotta.streams.generate import period_sizes
+
+STREAMS = ("ptta", "rotta", "exhaustive", "iid")
+# A domain shorter than this many times the memory is over before the memory has forgotten the domain before it.
+LONG_ENOUGH = 3
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a cell runs on; for equal data, domains, gamma, period and stream seed the stream is the same."""
+
+    dataset: data.DomainDataset
+    labels: tuple[npt.NDArray[np.int64], ...]
+    stream: streams.Stream
+    model: nn.Module
+    model_name: str
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """How many images of the stream each domain has."""
+        return {name: len(indices) for name, indices in zip(self.dataset.domains, self.stream.indices)}
+
+    def periods(self, period: int) -> npt.NDArray[np.int32]:
+        """The period, counted over the whole stream, of each image."""
+        sizes = np.concatenate([period_sizes(length, period) for length in self.lengths.values()])
+        return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+
+
+def check(spec: CellSpec) -> None:
+    """Raise a ``ValueError`` if the spec names a method, preset, stream or data set that does not exist."""
+    method = methods.method_class(spec.method)
+    if spec.preset not in method.presets:
+        known = ", ".join(method.presets)
+        raise ValueError(f"preset: method {spec.method!r} has no {spec.preset!r}; it has {known}")
+    if spec.stream not in STREAMS:
+        raise ValueError(f"stream: expected one of {', '.join(STREAMS)}, got {spec.stream!r}")
+    if spec.dataset not in data.list_datasets() and not spec.dataset.startswith("folder:"):
+        raise ValueError(
+            f"dataset: expected one of {', '.join(data.list_datasets())}, or folder:PATH; got {spec.dataset!r}"
+        )
+
+
+def open_dataset(spec: CellSpec, data_root: Path | None) -> data.DomainDataset:
+    """The data set of a cell, with its domains in stream order."""
+    return data.load(spec.dataset, root=data_root, domains=spec.domains, keep_decoded=True)
+
+
+def open_setting(spec: CellSpec, data_root: Path | None, device: str = "cpu") -> Setting:
+    """Everything that a cell runs on, with the network on ``device``."""
+    check(spec)
+    dataset = open_dataset(spec, data_root)
+    labels = tuple(dataset.labels(domain) for domain in dataset.domains)
+    name = model_name(spec.model, dataset)
+    stream = make_stream(spec, labels, dataset.num_classes)
+    return Setting(dataset, labels, stream, load_model(name, dataset).to(device), name)
+
+
+def make_stream(spec: CellSpec, labels: tuple[npt.NDArray[np.int64], ...], num_classes: int) -> streams.Stream:
+    """The stream that a spec names."""
+    if spec.stream == "iid":
+        return streams.iid(labels, num_classes, period=spec.period, seed=spec.stream_seed)
+    make = {"ptta": streams.ptta, "rotta": streams.rotta, "exhaustive": streams.exhaustive}[spec.stream]
+    return make(labels, num_classes, spec.gamma, period=spec.period, seed=spec.stream_seed)
+
+
+def model_name(model: str, dataset: data.DomainDataset) -> str:
+    """``model``, or the data set's own network if it is empty."""
+    if not model and not dataset.default_model:
+        raise ValueError(
+            f"model: no network comes with {dataset.name}; give one as NAME@WEIGHTS, with a NAME out of "
+            f"{', '.join(models.list_models())}"
+        )
+    return model or dataset.default_model
+
+
+def load_model(name: str, dataset: data.DomainDataset) -> nn.Module:
+    """The network ``NAME`` or ``NAME@WEIGHTS`` for a data set."""
+    architecture, _, weights = name.partition("@")
+    return models.create_model(architecture, weights=weights or "bundled", num_classes=dataset.num_classes)
+
+
+def make_adapter(spec: CellSpec, setting: Setting) -> methods.Adapter:
+    """The method of a cell, as newly created."""
+    options = {key: list(value) if isinstance(value, tuple) else value for key, value in spec.options}
+    return methods.create(
+        spec.method, setting.model, setting.dataset.num_classes, preset=spec.preset, seed=spec.seed, **options
+    )
+
+
+def warnings_about(adapter: methods.Adapter, setting: Setting) -> tuple[str, ...]:
+    """What a reader of the result should know of the setting."""
+    capacity = getattr(adapter, "capacity", None)
+    if not isinstance(capacity, int):
+        return ()
+    short = {name: length for name, length in setting.lengths.items() if length < LONG_ENOUGH * capacity}
+    if not short:
+        return ()
+    name, length = min(short.items(), key=lambda item: item[1])
+    return (
+        f"{len(short)} of {len(setting.lengths)} domains are shorter than {LONG_ENOUGH} times the memory of {capacity} "
+        f"images ({name} has {length}): the memory still holds earlier domains most of the time",
+    )
