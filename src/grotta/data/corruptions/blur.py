@@ -33,7 +33,7 @@ def zoom_blur(images: Images, constants: tuple[float, float]) -> Images:
     precise = values.astype(np.float64)
     total = np.zeros_like(values)
     for factor in factors:
-        # Each zoom in float64, their sum in float32, as published: a flat region keeps its level.
+        # Each zoom in float64, their sum in float32: the published arithmetic, down to the byte.
         total += zoom(precise, factor)
     total += values
     total /= len(factors) + 1

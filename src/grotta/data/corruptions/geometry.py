@@ -75,6 +75,14 @@ def sample(values: Array, rows: Array, columns: Array, fold: Callable[[Indices, 
     down, right = (rows - top)[..., None], (columns - left)[..., None]
     upper, lower = ((first + fold(top.astype(np.intp) + i, height)) * width for i in (0, 1))
     near, far = (fold(left.astype(np.intp) + i, width) for i in (0, 1))
-    above = flat[upper + near] * (1.0 - right) + flat[upper + far] * right
-    below = flat[lower + near] * (1.0 - right) + flat[lower + far] * right
-    return np.asarray(above * (1.0 - down) + below * down)
+    above = _between(flat[upper + near], flat[upper + far], right)
+    below = _between(flat[lower + near], flat[lower + far], right)
+    return _between(above, below, down)
+
+
+def _between(start: Array, end: Array, share: Array) -> Array:
+    """Return start + (end - start) share in place of ``end``: exact where both are equal, for flat regions."""
+    end -= start
+    end *= share
+    end += start
+    return end
