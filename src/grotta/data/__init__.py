@@ -9,7 +9,7 @@
 from grotta.data.corruptions import CORRUPTIONS, corrupt
 from grotta.data.dataset import DomainDataset
 from grotta.data.errors import DamagedDataError, DataNotFoundError, DownloadError
-from grotta.data.registry import list_datasets, load, load_clean
+from grotta.data.loading import list_datasets, load, load_clean
 
 __all__ = [
     "CORRUPTIONS",

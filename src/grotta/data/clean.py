@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grotta.data.arrays import Images, Labels, Reader, Split
-from grotta.data.errors import DataNotFoundError
+from grotta.data.errors import DamagedDataError, DownloadError, not_found
 
 
 @dataclass(frozen=True)
@@ -25,22 +25,25 @@ class CleanSet:
     class_names: tuple[str, ...]
     find: Callable[[Split, Sequence[Path]], tuple[Path, Reader] | None]
     looks_for: str
-    fetch: Callable[[Path], None] | None = None
+    fetch: Callable[[Path], None]
 
 
 def read_clean(clean: CleanSet, split: Split, roots: tuple[Path, ...], download: bool) -> tuple[Images, Labels]:
     """The pictures (n, H, W, 3) and labels (n,) of a split; downloaded into the last root if it is in none."""
     found = clean.find(split, roots)
-    if found is None and download and clean.fetch:
-        clean.fetch(roots[-1])
+    if found is None and download:
+        try:
+            clean.fetch(roots[-1])
+        except DownloadError as error:
+            raise DownloadError(f"{clean.name} ({split}) is not here and cannot be downloaded: {error}") from error
         found = clean.find(split, roots)
     if found is None:
-        places = "\n".join(f"  {root}" for root in roots)
-        raise DataNotFoundError(
-            f"{clean.name} ({split}) is in none of\n{places}\n(looked for {clean.looks_for}); "
-            f"get it with: grotta data get {clean.name}"
-        )
-    return found[1]()
+        raise not_found(f"{clean.name} ({split})", roots, clean.looks_for, clean.name)
+    place, read = found
+    images, labels = read()
+    if labels.min(initial=0) < 0 or labels.max(initial=0) >= len(clean.class_names):
+        raise DamagedDataError(f"{place}: labels up to {labels.max()} are not those of {clean.name}")
+    return images, labels
 
 
 def read_test_images(clean: CleanSet, roots: tuple[Path, ...]) -> Images:

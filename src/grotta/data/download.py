@@ -1,0 +1,130 @@
+"""Downloads that go on where they stopped, and that are not kept unless they are what was asked for."""
+
+import errno
+import hashlib
+import http.client
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from grotta._version import __version__
+from grotta.data.arrays import require_space
+from grotta.data.errors import DownloadError
+from grotta.data.locks import locked
+from grotta.data.progress import progress
+
+TIMEOUT_SECONDS = 30
+BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file to download, and the checksum published for it.
+
+    Attributes:
+        url: its official address.
+        algorithm: of the checksum.
+        checksum: in hexadecimal.
+        size: in bytes, about; only used to see whether there is room for it.
+    """
+
+    url: str
+    algorithm: Literal["md5", "sha256"]
+    checksum: str
+    size: int
+
+    @property
+    def filename(self) -> str:
+        """The last part of the address.
+
+        >>> Remote("https://example.org/a/b.tar", "md5", "", 0).filename
+        'b.tar'
+        """
+        return self.url.rpartition("/")[2]
+
+
+def download(remote: Remote, folder: Path) -> Path:
+    """Download ``remote`` into ``folder`` unless it is there already, and return its path.
+
+    Bytes are collected in a ``.part`` file. A cut connection leaves it behind and the next call goes on from there;
+    what turns out not to be the published file is removed, and the next call starts afresh.
+
+    Raises:
+        DownloadError: with the address and the reason.
+        OSError: if there is not enough room on the disk.
+    """
+    target = folder / remote.filename
+    part = target.with_name(f"{target.name}.part")
+    with locked(target):
+        if target.is_file() and _wrong(target, remote) is None:
+            return target
+        went_on = part.exists()
+        _fill(part, remote)
+        wrong = _wrong(part, remote)
+        if wrong and went_on:  # perhaps only what was there before is at fault
+            part.unlink()
+            _fill(part, remote)
+            wrong = _wrong(part, remote)
+        if wrong:
+            part.unlink()
+            raise DownloadError(f"{remote.url} is not the published file: {wrong}; it was not kept")
+        part.replace(target)
+    return target
+
+
+def _wrong(path: Path, remote: Remote) -> str | None:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, remote.algorithm).hexdigest()
+    if found == remote.checksum:
+        return None
+    return f"its {remote.algorithm} is {found}, not {remote.checksum}"
+
+
+def _fill(part: Path, remote: Remote) -> None:
+    """Fetch what is missing of ``part``; after a cut, go on for as long as each try brings more."""
+    while True:
+        start = part.stat().st_size if part.exists() else 0
+        try:
+            return _fetch_rest(part, start, remote)
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+                return  # nothing is missing; the checksum tells whether it is the right thing
+            raise DownloadError(f"{remote.url}: the server answers {error.code} {error.reason}") from error
+        except (OSError, http.client.HTTPException) as error:
+            if isinstance(error, DownloadError) or getattr(error, "errno", None) == errno.ENOSPC:
+                raise
+            now = part.stat().st_size if part.exists() else 0
+            if now <= start:
+                kept = f"; {now} bytes are kept, and the next try goes on from there" if now else ""
+                raise DownloadError(f"{remote.url}: {getattr(error, 'reason', error)}{kept}") from error
+
+
+def _fetch_rest(part: Path, start: int, remote: Remote) -> None:
+    headers = {"User-Agent": f"grotta/{__version__}"} | ({"Range": f"bytes={start}-"} if start else {})
+    request = urllib.request.Request(remote.url, headers=headers)
+    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+        if answer.status != http.client.PARTIAL_CONTENT:
+            start = 0  # the server sends everything again
+        length = answer.headers.get("Content-Length")
+        remaining = remote.size - start if length is None else int(length)
+        require_space(part.parent, remaining, f"downloading {remote.filename}")
+        block = answer.read(BLOCK)
+        if answer.headers.get_content_type() == "text/html" or (start == 0 and _is_web_page(block)):
+            raise DownloadError(f"{remote.url} gives a web page, not the file; is a log-in or a proxy in the way?")
+        received = 0
+        label, total = f"Downloading {remote.filename}", start + remaining
+        with part.open("ab" if start else "wb") as file, progress(label, total, unit="bytes", done=start) as advance:
+            while block:
+                file.write(block)
+                received += len(block)
+                advance(len(block))
+                block = answer.read(BLOCK)
+    if length is not None and received < remaining:
+        raise ConnectionError(f"the connection was cut after {start + received} of {total} bytes")
+
+
+def _is_web_page(beginning: bytes) -> bool:
+    return beginning[:512].lstrip().lower().startswith((b"<!doctype html", b"<html"))

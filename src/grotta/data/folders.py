@@ -1,0 +1,131 @@
+"""Folders of pictures: ``<domain>/<class>/<picture>``, as PACS, OfficeHome, DomainNet and your own data have them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from grotta.data.dataset import DomainDataset
+from grotta.data.errors import DataNotFoundError, not_found
+from grotta.data.file_lists import list_files, read_class_names, read_listing
+from grotta.data.options import Options
+from grotta.data.pictures import SUFFIXES, Listing, PictureDataset, short_side
+
+
+@dataclass(frozen=True)
+class FolderSet:
+    """A published data set of folders.
+
+    Attributes:
+        name: what it is loaded by.
+        places: the folders inside a data root it may be in; the root itself is tried last.
+        domains: the published names, in alphabetical order.
+    """
+
+    name: str
+    places: tuple[str, ...]
+    domains: tuple[str, ...]
+
+    def find(self, roots: Sequence[Path]) -> Path | None:
+        """The first place that has one of the domains, or the first root that has all of them itself, or None."""
+        for root in roots:
+            for place in self.places:
+                if match_domains(root / place, self.domains):
+                    return root / place
+            if len(match_domains(root, self.domains)) == len(self.domains):
+                return root
+        return None
+
+
+def open_folder_set(published: FolderSet, options: Options) -> DomainDataset:
+    """A published data set in whichever root it is."""
+    folder = published.find(options.roots)
+    if folder is None:
+        looked_for = f"{' or '.join(published.places)} with the folders {', '.join(published.domains)}"
+        raise not_found(published.name, options.roots, looked_for, published.name)
+    found = match_domains(folder, published.domains)
+    domains = options.choose(published.domains)
+    missing = [domain for domain in domains if domain not in found]
+    if missing:
+        raise DataNotFoundError(
+            f"{published.name}: {folder} has no folder {missing[0]!r}; it has {', '.join(subfolders(folder))}"
+        )
+    return _dataset(published.name, folder, found, domains, options)
+
+
+def open_any_folder(path: str, options: Options) -> DomainDataset:
+    """Your own ``path/<domain>/<class>/<picture>``."""
+    folder = Path(path).expanduser()
+    if not folder.is_dir():
+        raise DataNotFoundError(f"folder:{path}: there is no such folder")
+    found = {name: name for name in subfolders(folder)}
+    if not any(subfolders(folder / name) for name in found):
+        raise DataNotFoundError(f"folder:{path}: expected {path}/<domain>/<class>/<picture>, found no class folders")
+    return _dataset(f"folder:{path}", folder, found, options.choose(list(found)), options)
+
+
+def match_domains(folder: Path, domains: Sequence[str]) -> dict[str, str]:
+    """Published name -> the folder it is in here; ``Real World`` may be called ``RealWorld`` or ``real_world``."""
+    here = {_letters(name): name for name in subfolders(folder)}
+    return {domain: here[_letters(domain)] for domain in domains if _letters(domain) in here}
+
+
+def _dataset(
+    name: str, folder: Path, found: dict[str, str], domains: tuple[str, ...], options: Options
+) -> DomainDataset:
+    listed = [domain for domain in found if list_files(folder, domain)]
+    if set(domains) <= set(listed):
+        classes = read_class_names(folder, listed)
+        list_domain = partial(read_listing, folder)
+    else:
+        classes = tuple(sorted({item for place in found.values() for item in subfolders(folder / place)}))
+        list_domain = partial(_list_domain, folder, found, classes)
+    size = options.image_size
+    dataset = PictureDataset(
+        name=name,
+        domains=domains,
+        class_names=classes,
+        image_shape=(3, size, size),
+        provenance="original",
+        list_domain=list_domain,
+        resize=short_side(size),
+    )
+    return dataset.kept_decoded() if options.keep_decoded else dataset
+
+
+def list_classes(folder: Path, classes: Sequence[str]) -> Listing:
+    """The pictures in the class folders of ``folder``, class after class."""
+    names, labels = [], []
+    for label, name in enumerate(classes):
+        files = picture_names(folder / name)
+        names += [f"{name}/{file}" for file in files]
+        labels += [label] * len(files)
+    if not names:
+        raise DataNotFoundError(f"{folder} has no pictures in class folders")
+    return Listing(folder, tuple(names), np.array(labels, dtype=np.int64))
+
+
+def _list_domain(folder: Path, found: dict[str, str], classes: tuple[str, ...], domain: str) -> Listing:
+    return list_classes(folder / found[domain], classes)
+
+
+def picture_names(folder: Path) -> list[str]:
+    """The names of the pictures in a folder, sorted; none if there is no such folder."""
+    if not folder.is_dir():
+        return []
+    return sorted(
+        item.name for item in folder.iterdir() if item.suffix.lower() in SUFFIXES and not item.name.startswith(".")
+    )
+
+
+def subfolders(folder: Path) -> list[str]:
+    """The names of the folders in a folder, sorted; none if there is no such folder."""
+    if not folder.is_dir():
+        return []
+    return sorted(item.name for item in folder.iterdir() if item.is_dir() and not item.name.startswith("."))
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())

@@ -1,0 +1,159 @@
+"""Data sets of picture files: decoded, resized and cropped when asked for."""
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from grotta.data.arrays import Images, Labels, cached_images
+from grotta.data.dataset import ArrayDataset, DomainDataset, Indices, to_nchw
+from grotta.data.errors import DamagedDataError
+from grotta.data.progress import progress
+from grotta.data.roots import cache_dir
+
+SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff"})
+_THREADS = min(8, os.cpu_count() or 1)
+_PIECE = 256
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The picture files of a domain: names relative to ``folder``, and their labels (n,)."""
+
+    folder: Path
+    names: tuple[str, ...]
+    labels: Labels
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Picture files as an array that is decoded when sliced.
+
+    Attributes:
+        listing: the files.
+        resize: the short side after resizing, with the sides' ratio kept.
+        crop: the side of the square cut out of the middle.
+    """
+
+    listing: Listing
+    resize: int
+    crop: int
+
+    def __getitem__(self, rows: slice, /) -> Images:
+        """The pictures (n, crop, crop, 3) of these rows."""
+        return self.take(range(*rows.indices(len(self.listing.names))))
+
+    def take(self, positions: Sequence[int]) -> Images:
+        """The pictures (n, crop, crop, 3) at these positions."""
+        paths = [str(self.listing.folder / self.listing.names[position]) for position in positions]
+        decode = partial(read_picture, resize=self.resize, crop=self.crop)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            decoded = list(pool.map(decode, paths))
+        return np.stack(decoded) if decoded else np.empty((0, self.crop, self.crop, 3), np.uint8)
+
+    def digest(self) -> str:
+        """A digest of what the files are and of how they are cut, without reading them."""
+        digest = hashlib.sha256(f"{self.listing.folder} {self.resize} {self.crop}".encode())
+        for name in self.listing.names:
+            status = (self.listing.folder / name).stat()
+            digest.update(f"\n{name} {status.st_size} {status.st_mtime_ns}".encode())
+        return digest.hexdigest()
+
+
+def short_side(size: int) -> int:
+    """The usual resizing before a centre crop: 256 for 224, and in that ratio.
+
+    >>> short_side(224), short_side(112)
+    (256, 128)
+    """
+    return round(size * 256 / 224)
+
+
+@lru_cache(maxsize=1024)
+def read_picture(path: str, resize: int, crop: int) -> Images:
+    """A picture as (crop, crop, 3): short side to ``resize``, antialiased bilinear, then the centre.
+
+    The last ones are remembered, since a stream may show a picture again.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(path) as file:
+            picture = file.convert("RGB")
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise DamagedDataError(f"{path} cannot be read as a picture: {error}") from error
+    width, height = picture.size
+    short = min(width, height)
+    if short != resize:
+        scaled = (resize * width // short, resize * height // short)
+        picture = picture.resize(scaled, Image.Resampling.BILINEAR)
+    left, top = (round((side - crop) / 2) for side in picture.size)
+    pixels: Images = np.asarray(picture.crop((left, top, left + crop, top + crop)))
+    return pixels
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureDataset(DomainDataset):
+    """Domains that are picture files.
+
+    Attributes:
+        list_domain: domain -> its files.
+        resize: the short side before cropping to ``image_shape``.
+    """
+
+    list_domain: Callable[[str], Listing]
+    resize: int
+    _listings: dict[str, Listing] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def labels(self, domain: str) -> Labels:
+        """The labels of a domain: int64 (n,)."""
+        return self._listing(domain).labels.copy()
+
+    def images(self, domain: str, indices: Indices) -> Tensor:
+        """The pictures of a domain at ``indices``, in that order: uint8 (len(indices), 3, H, W)."""
+        listing = self._listing(domain)
+        positions = self._positions(domain, indices, len(listing.names))
+        return to_nchw(Pictures(listing, self.resize, self.image_shape[1]).take(positions.tolist()))
+
+    def kept_decoded(self) -> ArrayDataset:
+        """The same data set, read from arrays in the cache that are decoded when a domain is first used."""
+        return ArrayDataset(
+            name=self.name,
+            domains=self.domains,
+            class_names=self.class_names,
+            image_shape=self.image_shape,
+            provenance=self.provenance,
+            default_model=self.default_model,
+            open_images=self._decode,
+            open_labels=self.labels,
+        )
+
+    def _decode(self, domain: str) -> Images:
+        pictures = Pictures(self._listing(domain), self.resize, self.image_shape[1])
+        count, side = len(pictures.listing.names), pictures.crop
+        path = cache_dir() / "decoded" / f"{pictures.digest()[:24]}.npy"
+
+        def fill(target: Images) -> None:
+            with progress(f"Decoding {self.name} {domain}", count) as advance:
+                for start in range(0, count, _PIECE):
+                    piece = pictures[start : start + _PIECE]
+                    target[start : start + _PIECE] = piece
+                    advance(len(piece))
+
+        return cached_images(path, (count, side, side, 3), fill)
+
+    def _listing(self, domain: str) -> Listing:
+        self._check_domain(domain)
+        if domain not in self._listings:
+            self._listings[domain] = self.list_domain(domain)
+        return self._listings[domain]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_listings": {}}
