@@ -125,6 +125,7 @@ def bad_calls() -> Iterator[tuple[type[Exception], str, tuple[object, ...], dict
     yield ValueError, r"severity must be a whole number from 1 to 5, got 0", (good, "fog", 0), {}
     yield ValueError, r"severity must be a whole number from 1 to 5, got 6", (good, "fog", 6), {}
     yield ValueError, r"severity must be a whole number from 1 to 5, got 2.5", (good, "fog", 2.5), {}
+    yield ValueError, r"severity must be a whole number from 1 to 5, got 5.0", (good, "fog", 5.0), {}
     yield ValueError, r"severity must be a whole number from 1 to 5, got True", (good, "fog", True), {}
     yield ValueError, r"scale must be one of cifar, imagenet; got 'mnist'", (good, "fog"), {"scale": "mnist"}
     yield TypeError, r"images must be uint8 in 0..255, got dtype float64", (good / 255.0, "fog"), {}
@@ -137,9 +138,9 @@ def bad_calls() -> Iterator[tuple[type[Exception], str, tuple[object, ...], dict
         {},
     )
     yield ValueError, r"images must be at least 8 pixels a side, got \(7, 32\)", (good[:, :7], "fog"), {}
-    yield ValueError, r"seed must not be negative, got -1", (good, "fog"), {"seed": -1}
-    yield TypeError, r"seed must be a whole number, got 1.5", (good, "fog"), {"seed": 1.5}
-    yield ValueError, r"first_index must not be negative, got -2", (good, "fog"), {"first_index": -2}
+    yield ValueError, r"seed must be a whole number from 0 on, got -1", (good, "fog"), {"seed": -1}
+    yield ValueError, r"seed must be a whole number from 0 on, got 1.5", (good, "fog"), {"seed": 1.5}
+    yield ValueError, r"first_index must be a whole number from 0 on, got -2", (good, "fog"), {"first_index": -2}
 
 
 @pytest.mark.parametrize(("error", "message", "arguments", "options"), list(bad_calls()))

@@ -66,9 +66,8 @@ def corrupt(
     result = np.empty_like(images, order="C")
     for start in range(0, len(images), chunk):
         part = images[start : start + chunk]
-        key = (seed, SCALES.index(scale), CORRUPTIONS.index(name), severity)
         numbers = range(first_index + start, first_index + start + len(part))
-        result[start : start + chunk] = _corrupt_chunk(part, name, severity, scale, key, numbers)
+        result[start : start + chunk] = _corrupt_chunk(part, name, severity, scale, seed, numbers)
         if progress is not None:
             progress(len(part))
     return result
@@ -79,12 +78,11 @@ def generator_for(key: tuple[int, ...], number: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence((*key, number))))
 
 
-def _corrupt_chunk(
-    images: Images, name: str, severity: int, scale: Scale, key: tuple[int, ...], numbers: range
-) -> Images:
+def _corrupt_chunk(images: Images, name: str, severity: int, scale: Scale, seed: int, numbers: range) -> Images:
     constants = CONSTANTS[name][scale][severity - 1]
     if name in FORMULAS:
         return FORMULAS[name](images, constants)
+    key = (seed, SCALES.index(scale), CORRUPTIONS.index(name), severity)
     generators = [generator_for(key, number) for number in numbers]
     if name == "frost":
         return weather.frost(images, generators, constants, FROST_SHRINK[scale])
@@ -104,10 +102,12 @@ def _check(images: Images, name: str, severity: int, scale: str, seed: int, firs
         raise ValueError(f"name must be one of {', '.join(CORRUPTIONS)}; got {name!r}")
     if scale not in SCALES:
         raise ValueError(f"scale must be one of {', '.join(SCALES)}; got {scale!r}")
-    if severity not in range(1, 6) or isinstance(severity, bool):
+    if not _is_whole(severity) or not 1 <= severity <= 5:
         raise ValueError(f"severity must be a whole number from 1 to 5, got {severity!r}")
     for argument, value in (("seed", seed), ("first_index", first_index)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool):
-            raise TypeError(f"{argument} must be a whole number, got {value!r}")
-        if value < 0:
-            raise ValueError(f"{argument} must not be negative, got {value!r}")
+        if not _is_whole(value) or value < 0:
+            raise ValueError(f"{argument} must be a whole number from 0 on, got {value!r}")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -26,9 +26,9 @@ def gaussian_weights(sigma: float, radius: int) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-def gaussian_blur(values: Array, sigma: float, truncate: float = 4.0) -> Array:
-    """Blur the rows and columns of (B, H, W, C) up to ``truncate`` sigmas; the edge pixel goes on outside."""
-    radius = int(truncate * sigma + 0.5)
+def gaussian_blur(values: Array, sigma: float) -> Array:
+    """Blur the rows and columns of (B, H, W, C), cut at four sigmas; the edge pixel goes on outside."""
+    radius = int(4.0 * sigma + 0.5)
     weights = gaussian_weights(sigma, radius)
     for axis in (1, 2):
         padding = [(radius, radius) if i == axis else (0, 0) for i in range(4)]
@@ -102,7 +102,7 @@ def motion_blur(images: Images, degrees: Array, radius: int, sigma: float) -> Im
     weights = np.exp(-0.5 * (np.arange(reach + 1) / sigma) ** 2)
     weights /= weights.sum()
     padded = np.pad(images, ((0, 0), (reach, reach), (reach, reach), (0, 0)), mode="edge")
-    # Rows and channels merged, a shifted copy of every picture is one gather of contiguous rows.
+    # With columns and channels merged, a shifted copy of every picture is one gather of contiguous rows.
     flat = padded.reshape(batch, height + 2 * reach, -1)
     windows = sliding_window_view(flat, (height, width * channels), axis=(1, 2))
     smeared = np.zeros((batch, height, width * channels), dtype=np.float32)
