@@ -56,7 +56,7 @@ def strong_view(x: Tensor, generator: torch.Generator) -> Tensor:
     >>> view.shape, bool((view >= 0).all() and (view <= 1).all())
     (torch.Size([8, 3, 32, 32]), True)
     """
-    _check(x)
+    check_viewable(x)
     return apply(x, draw(generator, x.shape[-2], x.shape[-1]))
 
 
@@ -106,7 +106,7 @@ def apply(x: Tensor, params: StrongParams) -> Tensor:
     >>> torch.equal(apply(x, params), apply(x, params))
     True
     """
-    _check(x)
+    check_viewable(x)
     taps = _blur_taps(params.sigma, eps=torch.finfo(_float_type(x)).eps)
     margin = len(taps) - 1
     edges_suffice = not _reaches_outside(x.shape[-2], x.shape[-1], params, margin)
@@ -124,7 +124,8 @@ def apply(x: Tensor, params: StrongParams) -> Tensor:
     return result
 
 
-def _check(x: Tensor) -> None:
+def check_viewable(x: Tensor) -> None:
+    """Refuse a batch that no strong view can be made of."""
     if x.ndim != 4 or x.numel() == 0 or x.shape[1] not in (1, 3):
         raise ValueError(f"x must be a non-empty (B, 3 or 1, H, W) batch, got shape {tuple(x.shape)}")
     if min(x.shape[-2:]) < _SMALLEST:

@@ -199,3 +199,11 @@ def test_nothing_is_warned_about_in_ordinary_use() -> None:
 def test_check_input_can_be_left_out() -> None:
     adapter = grotta.create("source", small_model(), check_input=False)
     assert adapter(next(batches((2,))) * 3).shape == (2, 5)
+
+
+def test_images_without_a_strong_view_are_refused_before_anything_is_remembered() -> None:
+    model = nn.Sequential(nn.Conv2d(5, 4, 3), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3))
+    adapter = grotta.create("grotta", model)
+    with pytest.raises(ValueError, match=r"x must be a non-empty \(B, 3 or 1, H, W\) batch"):
+        adapter(torch.rand(2, 5, 8, 8))
+    assert len(adapter.bank) == 0

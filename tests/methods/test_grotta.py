@@ -146,7 +146,9 @@ def test_without_training_only_the_teachers_statistics_move() -> None:
     for x in batches():
         adapter(x)
     after = adapter.state_dict()
-    moved = {key.rsplit(".", 1)[1] for key in before if key.startswith("network.") and not before[key].equal(after[key])}
+    moved = {
+        key.rsplit(".", 1)[1] for key in before if key.startswith("network.") and not before[key].equal(after[key])
+    }
     assert moved == {"running_mean", "running_var"}
 
 
@@ -179,7 +181,9 @@ def test_the_three_gradients_differ_and_their_first_answers_do_not() -> None:
     stream = list(batches((64, 64, 64)))
     outputs = {g: [a(x) for x in stream] for g, a in adapters.items()}
     assert torch.equal(outputs["exact"][0], outputs["literal"][0])
-    trained = {g: torch.cat([p.flatten() for p in a.student.parameters() if p.requires_grad]) for g, a in adapters.items()}
+    trained = {
+        g: torch.cat([p.flatten() for p in a.student.parameters() if p.requires_grad]) for g, a in adapters.items()
+    }
     assert not torch.allclose(trained["exact"], trained["none"], atol=1e-6)
     assert not torch.allclose(trained["exact"], trained["literal"], atol=1e-6)
 
@@ -215,7 +219,9 @@ def test_bad_options_are_refused_by_name_when_the_adapter_is_made(option: str, v
 
 
 def test_a_model_without_batch_normalisation_is_refused() -> None:
-    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3))
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3)
+    )
     with pytest.raises(ValueError, match="no batch normalisation layer"):
         grotta.create("grotta", model)
     with pytest.raises(ValueError, match="no nn.Linear layer"):

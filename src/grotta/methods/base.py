@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
+from grotta.augment import check_viewable
 from grotta.methods.inputs import check_images, ordinary, to_float
 from grotta.methods.output import Output, output_adaptation
 from grotta.methods.precision import caller_autocast
@@ -62,6 +63,7 @@ class Adapter(nn.Module, ABC):
     name: ClassVar[str] = ""
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}}
     trains_on_prediction: ClassVar[bool] = False  # whether ``infer`` records gradients for ``learn``
+    augments: ClassVar[bool] = False  # whether ``infer`` or ``learn`` makes strong views, which not all images allow
     reconstruction: ClassVar[bool] = False  # whether it is made from a paper alone, without public code to compare with
 
     last: StepInfo | None
@@ -212,7 +214,10 @@ class Adapter(nn.Module, ABC):
     # Inside a step ---------------------------------------------------------------------------------------------
 
     def _accept(self, x: object) -> Tensor:
-        return check_images(x, device=self.device, shape=self._image_shape, values=self.check_input)
+        images = check_images(x, device=self.device, shape=self._image_shape, values=self.check_input)
+        if self.augments:
+            check_viewable(images)
+        return images
 
     def _infer(self, images: Tensor, record: bool) -> tuple[Tensor, Prediction]:
         """The first batch also settles the memory format: models that ``view`` their features need the plain one."""

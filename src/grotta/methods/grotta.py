@@ -55,6 +55,7 @@ class GRoTTA(Adapter):
     """
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {}}
+    augments = True
 
     def __init__(
         self,
