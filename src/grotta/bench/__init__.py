@@ -1,6 +1,19 @@
 """The benchmark: cells, the grid of them, and where they run."""
 
+from grotta.bench.cell import Progress, run_cell
+from grotta.bench.events import Event, Failure
 from grotta.bench.results import CellResult, DamagedCellError, load_results
+from grotta.bench.runner import run_grid
 from grotta.bench.spec import CellSpec
 
-__all__ = ["CellResult", "CellSpec", "DamagedCellError", "load_results"]
+__all__ = [
+    "CellResult",
+    "CellSpec",
+    "DamagedCellError",
+    "Event",
+    "Failure",
+    "Progress",
+    "load_results",
+    "run_cell",
+    "run_grid",
+]

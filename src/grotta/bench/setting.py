@@ -8,6 +8,7 @@ import numpy.typing as npt
 from torch import nn
 
 from grotta import data, methods, models, streams
+from grotta.bench import experiments
 from grotta.bench.spec import CellSpec
 from grotta.streams.generate import period_sizes
 
@@ -39,6 +40,7 @@ class Setting:
 
 def check(spec: CellSpec) -> None:
     """Raise a ``ValueError`` if the spec names a method, preset, stream or data set that does not exist."""
+    experiments.prepare(spec.method)
     method = methods.method_class(spec.method)
     if spec.preset not in method.presets:
         known = ", ".join(method.presets)

@@ -1,0 +1,112 @@
+"""What a worker does with a task: whatever comes of it is an event."""
+
+import contextlib
+import os
+import time
+import traceback
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grotta import data
+from grotta.bench.cell import CHECKPOINT_SECONDS, Progress, run_cell
+from grotta.bench.events import Emit, Failure, Finished, Preparing, Progressed, Started, Waiting, Warned
+from grotta.bench.lock import CellBusyError
+from grotta.bench.spec import CellSpec
+
+# Progress is for eyes: more often than this it only costs.
+PROGRESS_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class CellTask:
+    """A cell to run, and where; fields as the arguments of ``run_cell``."""
+
+    spec: CellSpec
+    out: Path
+    data_root: Path | None = None
+    device: str = "cpu"
+    wait: bool = False
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+
+
+@dataclass(frozen=True)
+class PrepareTask:
+    """A domain whose images are to be made or found: the ``number``-th of ``total``."""
+
+    dataset: str
+    domain: str
+    data_root: Path | None
+    number: int
+    total: int
+
+
+def shared_data(tasks: Sequence[CellTask]) -> list[PrepareTask]:
+    """What has to be there before the cells can run, each domain once."""
+    domains = {(task.spec.dataset, domain, task.data_root): None for task in tasks for domain in task.spec.domains}
+    return [PrepareTask(*domain, number, len(domains)) for number, domain in enumerate(domains, start=1)]
+
+
+def prepare(task: PrepareTask, emit: Emit) -> None:
+    """Make the images of a domain, if they are not there."""
+    emit(Preparing(task.dataset, task.domain, task.number, task.total))
+    with contextlib.suppress(Exception):  # the cells that need them will say what is wrong
+        data.load(task.dataset, root=task.data_root, domains=[task.domain], keep_decoded=True).prepare()
+
+
+def attempt(task: CellTask, emit: Emit) -> None:
+    """Run a cell; ends with ``Finished``, ``Failure`` or, if another process has the cell, ``Waiting``."""
+    spec = task.spec
+    emit(Started(spec, f"process {os.getpid()}"))
+    throttle = _Throttle(spec, emit)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            result = run_cell(
+                spec,
+                task.out,
+                data_root=task.data_root,
+                device=task.device,
+                on_progress=throttle,
+                wait=task.wait,
+                checkpoint_seconds=task.checkpoint_seconds,
+            )
+        except CellBusyError:
+            return emit(Waiting(spec))
+        except BrokenPipeError:
+            raise  # nobody listens any more
+        except Exception as error:
+            return emit(Failure(spec, one_line(error), traceback.format_exc()))
+        finally:
+            for message in dict.fromkeys(str(warning.message) for warning in caught):
+                emit(Warned(spec, message))
+    emit(Finished(spec, result))
+
+
+def one_line(error: BaseException) -> str:
+    """An error as one line for a user.
+
+    >>> one_line(ValueError("gamma: expected a positive number\\nand more"))
+    'gamma: expected a positive number and more'
+    """
+    if isinstance(error, OSError) and error.strerror:
+        place = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror}{place}"
+    text = " ".join(str(error).split())
+    return text if isinstance(error, ValueError | TypeError) and text else f"{type(error).__name__}: {text}"
+
+
+class _Throttle:
+    """Passes on the first and the last progress, and between them one every now and then."""
+
+    def __init__(self, spec: CellSpec, emit: Emit) -> None:
+        self.spec = spec
+        self.emit = emit
+        self._next = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now >= self._next or progress.images == progress.total:
+            self._next = now + PROGRESS_SECONDS
+            self.emit(Progressed(self.spec, progress))
