@@ -208,7 +208,7 @@ LABELS = torch.tensor([0, 1])
         (GOOD, LABELS[:1], ValueError, "labels must have shape"),
         (GOOD, torch.tensor([0, 3]), ValueError, r"labels must be in 0\.\.2"),
         (GOOD, torch.tensor([-1, 0]), ValueError, r"labels must be in 0\.\.2"),
-        (GOOD.to("meta"), LABELS.to("meta"), ValueError, "move one of them"),
+        (GOOD.to("meta"), LABELS.to("meta"), ValueError, "images must be on the memory's device"),
         (GOOD, LABELS.to("meta"), ValueError, "labels must be on the images' device"),
     ],
 )

@@ -49,13 +49,6 @@ class CategoryBalancedBank:
         self._written = torch.zeros(self.num_classes, dtype=torch.int64)  # images ever added, by class
         self._surely_filled = 0
 
-    @torch.inference_mode(False)
-    def to(self, device: torch.device | str) -> CategoryBalancedBank:
-        """Move the bank to another device, as after loading it from a file."""
-        self._store.to(device)
-        self._written = self._written.to(device)
-        return self
-
     def add(self, images: Tensor, labels: Tensor) -> None:
         """Queue `images` (B, ch, H, W), uint8 or float, under `labels` (B,), int64 on the same device."""
         self._store.check(images)

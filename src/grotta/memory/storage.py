@@ -52,7 +52,7 @@ class ImageStore:
                 f"images must keep the shape {tuple(self._shape)} of the first, got {tuple(images.shape[1:])}"
             )
         if images.device != self._rows.device:
-            raise ValueError(f"images are on {images.device}, the memory is on {self._rows.device}: move one of them")
+            raise ValueError(f"images must be on the memory's device {self._rows.device}, got {images.device}")
 
     # Callers may be inside inference_mode; a tensor made there could never be written outside of it again,
     # nor could images read there be used for training.
@@ -85,11 +85,6 @@ class ImageStore:
     def clear(self) -> None:
         """Forget the images, their shape and their memory."""
         self._rows, self._shape, self._channels_last = None, torch.Size(), False
-
-    def to(self, device: torch.device | str) -> None:
-        """Move the images to another device."""
-        if self._rows is not None:
-            self._rows = self._rows.to(device)
 
     def state(self, slots: Tensor) -> dict[str, Tensor]:
         """Copy the images of `slots` out, contiguous, with what is needed to store them alike."""
@@ -135,7 +130,7 @@ def check_sizes(capacity: int, num_classes: int) -> None:
 def check_labels(labels: Tensor, images: Tensor, num_classes: int) -> None:
     """Raise unless `labels` is one class index an image, on the images' device.
 
-    The range is checked on the CPU only: on an accelerator it would make the host wait for the device.
+    The range is checked for labels on the CPU only: elsewhere it would make the host wait for the device.
     """
     if labels.dtype != torch.int64:
         raise TypeError(f"labels must be int64, got {labels.dtype}")
@@ -145,8 +140,13 @@ def check_labels(labels: Tensor, images: Tensor, num_classes: int) -> None:
         raise ValueError(f"labels must be on the images' device {images.device}, got {labels.device}")
     if labels.device.type == "cpu":
         low, high = (int(bound) for bound in labels.aminmax())
-        if low < 0 or high >= num_classes:
-            raise ValueError(f"labels must be in 0..{num_classes - 1}, got values from {low} to {high}")
+        check_label_range(low, high, num_classes)
+
+
+def check_label_range(low: int, high: int, num_classes: int) -> None:
+    """Raise unless labels from `low` to `high` are class indices."""
+    if low < 0 or high >= num_classes:
+        raise ValueError(f"labels must be in 0..{num_classes - 1}, got values from {low} to {high}")
 
 
 def check_state(state: State, shapes: Mapping[str, tuple[int, ...]], *, capacity: int, num_classes: int) -> None:
