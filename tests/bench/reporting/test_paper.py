@@ -37,7 +37,7 @@ def test_row_averages_are_right_but_for_known_slips(name):
 def test_the_slip_in_the_lame_table_is_the_misprinted_average():
     table = paper.table("transfer/domainnet/0.0001/lame")
     slip = next(slip for slip in paper.slips() if slip.table == table.name)
-    means = dict((row, mean) for row, mean, _ in row_means(table))
+    means = {row: mean for row, mean, _ in row_means(table)}
     assert table.value("real", "Avg") == 91.5
     assert means["real"] == pytest.approx(slip.consistent, abs=0.05)
     assert fmean(means[row] for row in means if row != "Avg") == pytest.approx(table.value("Avg", "Avg"), abs=0.1)

@@ -1,0 +1,100 @@
+"""The toy methods of the paper's figures: entropy minimisation, directly on the stream or out of a balanced bank."""
+
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from grotta import functional as GF
+from grotta.memory import CategoryBalancedBank
+from grotta.methods import Adapter, Batch, Learned, Prediction, list_methods, register
+from grotta.methods.checks import check_at_least, check_positive
+from grotta.methods.teacher import trained_affine
+from grotta.nn import gpre_rbn, set_tracking
+from grotta.nn.robust_bn import Gradient
+
+LearnsFrom = Literal["batch", "bank"]
+
+
+class EntropyMinimisation(Adapter):
+    """Minimise the mean entropy of a batch by one Adam step a time on the affine parameters of the norm layers.
+
+    It shows one thing at a time, so it has neither teacher nor output adaptation.
+
+    Args:
+        learns_from: the current ``"batch"``, or a random batch out of a category-balanced ``"bank"``.
+        statistics: ``"source"`` keeps those of the source model; ``"tracked"`` lets them follow what is learned from.
+        gradient: form of the gradient through tracked statistics, see :class:`grotta.nn.RobustBatchNorm`.
+        alpha: momentum of tracked statistics.
+        capacity: images in the bank; 1 means one a class.
+        bank_batch: size of a random batch out of the bank.
+        lr: of Adam.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        learns_from: LearnsFrom = "batch",
+        statistics: Literal["source", "tracked"] = "source",
+        gradient: Gradient = "exact",
+        alpha: float = 0.05,
+        capacity: int = 1,
+        bank_batch: int = 64,
+        lr: float = 1e-3,
+        **options: Any,
+    ) -> None:
+        super().__init__(model, **options)
+        if learns_from not in get_args(LearnsFrom):
+            raise ValueError(f"learns_from must be one of {get_args(LearnsFrom)}, got {learns_from!r}")
+        if statistics not in ("source", "tracked"):
+            raise ValueError(f"statistics must be 'source' or 'tracked', got {statistics!r}")
+        self.learns_from, self.tracked = learns_from, statistics == "tracked"
+        self.gradient: Gradient = gradient
+        self.alpha = alpha
+        self.capacity = check_at_least("capacity", capacity, 1)
+        self.bank_batch = check_at_least("bank_batch", bank_batch, 1)
+        self.lr = check_positive("lr", lr)
+        self.reset()
+
+    def build(self) -> None:
+        """One network, its optimizer and, if it learns from one, an empty bank."""
+        # Statistics that stand still are constants: no gradient form of batch normalisation is in the way then.
+        self.student = self.network(gpre_rbn(self.alpha, self.gradient if self.tracked else "none"))
+        self.optimizer = torch.optim.Adam(trained_affine(self.student).values(), lr=self.lr, foreach=True)
+        if self.learns_from == "bank":
+            self.memory = self.bank = CategoryBalancedBank(self.capacity, self.num_classes)
+
+    def infer(self, inputs: Tensor) -> Prediction:
+        """Predict with the statistics held still."""
+        return Prediction(*self.student(inputs))
+
+    def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
+        """One step down the entropy."""
+        inputs, bank_size = batch.inputs, None
+        if self.memory is not None:
+            self.bank.add(batch.images, prediction.logits.argmax(1))
+            bank_size = self.bank.counts().sum()
+            inputs = self.to_input(self.bank.sample(self.bank_batch, self.generator))
+        set_tracking(self.student, self.tracked)
+        with torch.enable_grad():
+            loss = GF.softmax_entropy(self.student(inputs)[0].float()).mean()
+        torch.autograd.backward(loss)
+        set_tracking(self.student, False)
+        assert self.optimizer is not None
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return Learned(adapted=True, loss=loss.detach(), bank_size=bank_size)
+
+
+ENTROPY = "experiment-entropy"
+_EXPERIMENTS: dict[str, type[Adapter]] = {ENTROPY: EntropyMinimisation}
+
+
+def prepare(name: str) -> None:
+    """Make ``name`` known to :func:`grotta.create` in this process if it is an experiment; others are left alone.
+
+    Experiments are no methods for users: until one is asked for, they are not in ``grotta.list_methods()``.
+    """
+    if name in _EXPERIMENTS and name not in list_methods():
+        register(name)(_EXPERIMENTS[name])
