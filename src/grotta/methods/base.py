@@ -223,17 +223,19 @@ class Adapter(nn.Module, ABC):
         """The first batch also settles the memory format: models that ``view`` their features need the plain one."""
         plain = torch.contiguous_format
         wanted = self._format or (torch.channels_last if self._prefers_channels_last else plain)
+        drawn = self.generator.get_state()
         for memory_format in dict.fromkeys((wanted, self._format or plain)):
             inputs = to_float(images, self.dtype, memory_format)
             try:
                 with torch.enable_grad() if record else torch.inference_mode():
                     prediction = self.infer(inputs)
-            except RuntimeError as error:
-                refusal = error
-                if isinstance(error, torch.OutOfMemoryError):
-                    raise
-            else:
                 self._check_logits(prediction.logits, len(images))
+            except Exception as error:
+                self.generator.set_state(drawn)
+                if not isinstance(error, RuntimeError) or isinstance(error, torch.OutOfMemoryError):
+                    raise
+                refusal = error
+            else:
                 self._format = memory_format
                 return inputs, prediction
         raise ValueError(f"the model refuses x of shape {tuple(images.shape)}: {refusal}") from refusal
