@@ -8,7 +8,7 @@ class DataNotFoundError(FileNotFoundError):
     """A data set is in none of the places it was looked for; the message names them and how to get it."""
 
 
-class DamagedDataError(ValueError):
+class DamagedDataError(OSError):
     """A file is there but is not what it should be: cut short, of another shape, or with another content."""
 
 

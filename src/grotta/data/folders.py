@@ -8,10 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from grotta.data.dataset import DomainDataset
+from grotta.data.decode import SUFFIXES, short_side
 from grotta.data.errors import DataNotFoundError, not_found
 from grotta.data.file_lists import list_files, read_class_names, read_listing
 from grotta.data.options import Options
-from grotta.data.pictures import SUFFIXES, Listing, PictureDataset, short_side
+from grotta.data.pictures import Listing, PictureDataset
+
+_SEVERITIES = {"1", "2", "3", "4", "5"}
 
 
 @dataclass(frozen=True)
@@ -56,14 +59,21 @@ def open_folder_set(published: FolderSet, options: Options) -> DomainDataset:
 
 
 def open_any_folder(path: str, options: Options) -> DomainDataset:
-    """Your own ``path/<domain>/<class>/<picture>``."""
+    """Your own ``path/<domain>/<class>/<picture>``, or ``path/<domain>/<severity>/<class>/<picture>`` as ImageNet-C."""
     folder = Path(path).expanduser()
     if not folder.is_dir():
         raise DataNotFoundError(f"folder:{path}: there is no such folder")
     found = {name: name for name in subfolders(folder)}
+    severity = {name: f"{name}/{options.severity}" for name in found}
+    as_imagenet_c = any(subfolders(folder / place) for place in severity.values()) and all(
+        set(subfolders(folder / name)) <= _SEVERITIES for name in found
+    )
+    if as_imagenet_c:
+        found = severity
     if not any(subfolders(folder / name) for name in found):
         raise DataNotFoundError(f"folder:{path}: expected {path}/<domain>/<class>/<picture>, found no class folders")
-    return _dataset(f"folder:{path}", folder, found, options.choose(list(found)), options)
+    domains = options.choose(list(found))
+    return _dataset(f"folder:{path}", folder, found, domains, options, cropped=as_imagenet_c)
 
 
 def match_domains(folder: Path, domains: Sequence[str]) -> dict[str, str]:
@@ -73,7 +83,12 @@ def match_domains(folder: Path, domains: Sequence[str]) -> dict[str, str]:
 
 
 def _dataset(
-    name: str, folder: Path, found: dict[str, str], domains: tuple[str, ...], options: Options
+    name: str,
+    folder: Path,
+    found: dict[str, str],
+    domains: tuple[str, ...],
+    options: Options,
+    cropped: bool = False,
 ) -> DomainDataset:
     listed = [domain for domain in found if list_files(folder, domain)]
     if set(domains) <= set(listed):
@@ -90,7 +105,7 @@ def _dataset(
         image_shape=(3, size, size),
         provenance="original",
         list_domain=list_domain,
-        resize=short_side(size),
+        resize=size if cropped else short_side(size),
     )
     return dataset.kept_decoded() if options.keep_decoded else dataset
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from grotta.data.corruptions import CORRUPTIONS
 from grotta.data.dataset import ArrayDataset, DomainDataset, same_labels
+from grotta.data.decode import short_side
 from grotta.data.errors import DamagedDataError, DataNotFoundError, not_found
 from grotta.data.folders import list_classes, subfolders
 from grotta.data.options import Options
-from grotta.data.pictures import Listing, PictureDataset, Pictures, short_side
+from grotta.data.pictures import Listing, PictureDataset, Pictures
 from grotta.data.regenerate import Regenerated
 
 NUM_CLASSES = 1000

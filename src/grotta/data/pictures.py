@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,10 @@ from torch import Tensor
 
 from grotta.data.arrays import Images, Labels, cached_images
 from grotta.data.dataset import ArrayDataset, DomainDataset, Indices, to_nchw
-from grotta.data.errors import DamagedDataError
+from grotta.data.decode import read_picture
 from grotta.data.progress import progress
 from grotta.data.roots import cache_dir
 
-SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff"})
 _THREADS = min(8, os.cpu_count() or 1)
 _PIECE = 256
 
@@ -65,38 +64,6 @@ class Pictures:
             status = (self.listing.folder / name).stat()
             digest.update(f"\n{name} {status.st_size} {status.st_mtime_ns}".encode())
         return digest.hexdigest()
-
-
-def short_side(size: int) -> int:
-    """The usual resizing before a centre crop: 256 for 224, and in that ratio.
-
-    >>> short_side(224), short_side(112)
-    (256, 128)
-    """
-    return round(size * 256 / 224)
-
-
-@lru_cache(maxsize=1024)
-def read_picture(path: str, resize: int, crop: int) -> Images:
-    """A picture as (crop, crop, 3): short side to ``resize``, antialiased bilinear, then the centre.
-
-    The last ones are remembered, since a stream may show a picture again.
-    """
-    from PIL import Image
-
-    try:
-        with Image.open(path) as file:
-            picture = file.convert("RGB")
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise DamagedDataError(f"{path} cannot be read as a picture: {error}") from error
-    width, height = picture.size
-    short = min(width, height)
-    if short != resize:
-        scaled = (resize * width // short, resize * height // short)
-        picture = picture.resize(scaled, Image.Resampling.BILINEAR)
-    left, top = (round((side - crop) / 2) for side in picture.size)
-    pixels: Images = np.asarray(picture.crop((left, top, left + crop, top + crop)))
-    return pixels
 
 
 @dataclass(frozen=True, kw_only=True)

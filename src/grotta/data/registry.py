@@ -16,7 +16,6 @@ from grotta.data.fetch import (
     fetch_cifar,
     fetch_files,
     fetch_placed_archive,
-    nothing_to_fetch,
 )
 from grotta.data.folders import FolderSet, match_domains, open_folder_set
 from grotta.data.imagenet import CLEAN_PLACES, LOOKED_FOR, find_clean, find_corrupted, open_imagenet, open_imagenet_c
@@ -73,7 +72,7 @@ class Entry:
         title: what it is.
         find: what of it is in the roots, each with its place; empty if nothing.
         looks_for: what ``find`` looks for in a root, in words.
-        get: puts it into a data root, or says what to do by hand.
+        get: puts it into a data root, or says what to do by hand; None if there is nothing to get.
         size: of what ``get`` gets, or why there is nothing to get.
         open: gives the data set for the wanted options; None for clean sets of small pictures, which have no domains.
         listed: whether it is one of the benchmark's.
@@ -82,7 +81,7 @@ class Entry:
     title: str
     find: Callable[[Sequence[Path]], Places]
     looks_for: str
-    get: Callable[[Path], None]
+    get: Callable[[Path], None] | None
     size: str
     open: Callable[[Options], DomainDataset] | None = None
     listed: bool = True
@@ -131,8 +130,8 @@ ENTRIES = {
         open=partial(open_corrupted, "fashion-c", FASHION, default_model="fashion_resnet8"),
         find=partial(_find_corrupted_set, FASHION, ""),
         looks_for="nothing: its clean pictures are part of grotta",
-        get=nothing_to_fetch,
-        size="bundled",
+        get=None,
+        size="nothing to get: it is part of grotta",
     ),
     "cifar10-c": Entry(
         title="CIFAR-10-C, fifteen corruptions, 10 classes, 32x32",
@@ -164,7 +163,7 @@ ENTRIES = {
         find=partial(_find_folder_set, PACS),
         looks_for=" or ".join(PACS.places),
         get=partial(fetch_by_hand, sources.PACS_BY_HAND),
-        size="by hand",
+        size="says what to do by hand",
     ),
     "officehome": Entry(
         title="OfficeHome, 4 domains, 65 classes",
@@ -172,7 +171,7 @@ ENTRIES = {
         find=partial(_find_folder_set, OFFICEHOME),
         looks_for=" or ".join(OFFICEHOME.places),
         get=partial(fetch_placed_archive, sources.OFFICEHOME_ARCHIVE, sources.OFFICEHOME_BY_HAND),
-        size="by hand",
+        size="says what to do by hand",
     ),
     "domainnet": Entry(
         title="DomainNet, 6 domains, 345 classes",
@@ -212,7 +211,7 @@ ENTRIES = {
         find=_find_imagenet,
         looks_for=" or ".join(CLEAN_PLACES),
         get=partial(fetch_by_hand, sources.IMAGENET_BY_HAND),
-        size="by hand",
+        size="says what to do by hand",
         listed=False,
     ),
 }

@@ -1,0 +1,125 @@
+"""``grotta data``: what is here, how to get the rest, and corruptions of your own pictures."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from grotta.data.corrupt_folder import Corruptor, corrupt_folder
+from grotta.data.corruptions import CORRUPTIONS, Scale
+from grotta.data.registry import ENTRIES, Entry
+from grotta.data.roots import data_roots, download_dir
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+
+DataRoot = Annotated[
+    Path | None, typer.Option("--data-root", help="A folder of data sets; before `GROTTA_DATA` and the cache.")
+]
+Json = Annotated[bool, typer.Option("--json", help="For programs: one JSON object.")]
+
+
+@app.command("list")
+def list_data(data_root: DataRoot = None, as_json: Json = False) -> None:
+    """Say of each data set what is here, where it was looked for, and how to get it.
+
+    Example: `grotta data list --data-root /data`
+    """
+    roots = data_roots(data_root)
+    facts = {name: describe(name, entry, roots) for name, entry in ENTRIES.items()}
+    if as_json:
+        typer.echo(json.dumps({"roots": [str(root) for root in roots], "datasets": facts}, indent=1))
+        return
+    typer.echo("Looked in (first match wins):")
+    for root in roots:
+        typer.echo(f"  {root}{'' if root.is_dir() else '  (not there)'}")
+    for name, fact in facts.items():
+        typer.echo(f"\n{name}: {fact['title']}")
+        for part, place in fact["here"].items():
+            typer.echo(f"  here: {part}, {place}")
+        if not fact["here"]:
+            typer.echo(f"  not here; looked for {fact['looked_for']}")
+        typer.echo(f"  get:  {fact['get']}")
+    typer.echo("\nYour own pictures: --dataset folder:PATH with PATH/<domain>/<class>/<picture>")
+
+
+def describe(name: str, entry: Entry, roots: tuple[Path, ...]) -> dict[str, Any]:
+    """What is to be said of a data set, as plain values."""
+    return {
+        "title": entry.title,
+        "here": {part: str(place) for part, place in entry.find(roots)},
+        "looked_for": entry.looks_for,
+        "get": f"grotta data get {name} ({entry.size})" if entry.get else entry.size,
+        "benchmark": entry.listed,
+    }
+
+
+@app.command("get")
+def get_data(
+    name: Annotated[str, typer.Argument(help="A name from `grotta data list`.")],
+    data_root: Annotated[
+        Path | None, typer.Option("--data-root", help="Where to put it; the cache by default. Made if it is not there.")
+    ] = None,
+) -> None:
+    """Download a data set, check it, and put it where it will be found.
+
+    A download that was cut goes on where it stopped. Some data sets are handed out by their authors only: of those it
+    says what to do.
+
+    Example: `grotta data get cifar10-c`
+    """
+    obtainable = [known for known, entry in ENTRIES.items() if entry.get]
+    entry = ENTRIES.get(name)
+    if entry is None or entry.get is None:
+        raise ValueError(f"name: expected one of {', '.join(obtainable)}; got {name!r}")
+    root = download_dir() if data_root is None else data_root.expanduser()
+    root.mkdir(parents=True, exist_ok=True)
+    entry.get(root)
+    for part, place in entry.find((root,)):
+        typer.echo(f"{name}: {part}, {place}")
+
+
+@app.command("corrupt")
+def corrupt_data(
+    source: Annotated[Path, typer.Argument(metavar="DIR", help="Your pictures, in class folders or not.")],
+    out: Annotated[Path, typer.Option(help="Where to put the corrupted copies.")],
+    severity: Annotated[str, typer.Option(help="1 to 5, or several: 1,3,5.")] = "5",
+    corruptions: Annotated[str, typer.Option(help="Some of the fifteen, with commas; all by default.")] = "",
+    scale: Annotated[str, typer.Option(help="Of the constants: imagenet (224 pixels) or cifar (32).")] = "imagenet",
+    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    keep_size: Annotated[bool, typer.Option("--keep-size", help="Do not resize and crop to 224 or 32.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Corrupt your own pictures into the layout of ImageNet-C: `<corruption>/<severity>/<class>/<name>.JPEG`.
+
+    The pictures themselves are only read. A second call with the same settings makes what is missing.
+
+    Example: `grotta data corrupt photos --out photos-c --severity 3,5 --corruptions fog,snow`
+    """
+    corruptor = Corruptor(
+        corruptions=_names(corruptions) or CORRUPTIONS,
+        severities=[_whole_number("severity", part) for part in _names(severity)],
+        scale=cast(Scale, scale),
+        seed=seed,
+        keep_size=keep_size,
+    )
+    outcome = corrupt_folder(source.expanduser(), out.expanduser(), corruptor)
+    if as_json:
+        typer.echo(json.dumps(asdict(outcome), indent=1))
+    else:
+        typer.echo(f"{out}: {outcome.made} files made, {outcome.kept} were there")
+        for reason in outcome.damaged:
+            typer.echo(f"left out: {reason}", err=True)
+    if outcome.damaged:
+        raise typer.Exit(1)
+
+
+def _names(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _whole_number(argument: str, text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{argument}: expected whole numbers with commas, got {text!r}")
+    return int(text)

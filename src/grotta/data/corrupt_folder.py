@@ -1,0 +1,177 @@
+"""Corrupt your own pictures into the layout of ImageNet-C: ``<corruption>/<severity>/<class>/<name>.JPEG``."""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from grotta.data.arrays import Images
+from grotta.data.corruptions import CORRUPTIONS, Scale, corrupt
+from grotta.data.decode import SUFFIXES, open_picture, resize_and_crop, short_side
+from grotta.data.errors import DamagedDataError, DataNotFoundError
+from grotta.data.locks import locked
+from grotta.data.progress import progress
+from grotta.data.regenerate import generator_version
+
+SIDE: dict[Scale, int] = {"cifar": 32, "imagenet": 224}
+SMALLEST = 8  # side of a picture that can be corrupted
+QUALITY = 85  # of the JPEG files, as published
+SETTINGS_FILE = "grotta-corrupt.json"
+
+
+@dataclass(frozen=True)
+class Corruptor:
+    """What to make of every picture.
+
+    Attributes:
+        corruptions: names of corruptions.
+        severities: 1 to 5.
+        scale: which published constants; also the size that pictures are resized and cropped to, 32 or 224.
+        seed: of everything random.
+        keep_size: leave pictures as large as they are; lengths of blurs and the like stay those for 32 or 224 pixels.
+    """
+
+    corruptions: Sequence[str] = CORRUPTIONS
+    severities: Sequence[int] = (5,)
+    scale: Scale = "imagenet"
+    seed: int = 0
+    keep_size: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.corruptions if name not in CORRUPTIONS]
+        if unknown or not self.corruptions:
+            raise ValueError(f"corruptions: expected some of {', '.join(CORRUPTIONS)}; got {list(self.corruptions)}")
+        if not self.severities or not set(self.severities) <= {1, 2, 3, 4, 5}:
+            raise ValueError(f"severities: expected some of 1 to 5, got {list(self.severities)}")
+        if self.scale not in SIDE:
+            raise ValueError(f"scale: expected one of {', '.join(SIDE)}; got {self.scale!r}")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the pictures.
+
+    Attributes:
+        made: files written now.
+        kept: files that were there from an earlier run.
+        damaged: pictures that could not be read, with the reason.
+    """
+
+    made: int
+    kept: int
+    damaged: tuple[str, ...]
+
+
+def corrupt_folder(source: Path, out: Path, corruptor: Corruptor) -> Outcome:
+    """Write corrupted copies of every picture under ``source`` to ``out``, where class folders are kept.
+
+    What is there from an earlier run with the same settings is not made again. What happens to a picture depends on its
+    path below ``source``, its pixels and the settings, not on the other pictures.
+    """
+    names = _picture_names(source, out)
+    wanted = [(corruption, severity) for corruption in corruptor.corruptions for severity in corruptor.severities]
+    made, damaged = 0, []
+    label = f"Corrupting {len(names)} pictures in {len(wanted)} ways"
+    pool = ThreadPoolExecutor(os.cpu_count())
+    with locked(out / SETTINGS_FILE):
+        _settle(out / SETTINGS_FILE, corruptor)
+        with progress(label, len(names) * len(wanted), unit="files") as advance, _stopping(pool):
+            for task in [pool.submit(_corrupt_picture, source, name, out, corruptor, wanted) for name in names]:
+                try:
+                    made += task.result()
+                except DamagedDataError as error:
+                    damaged.append(str(error))
+                advance(len(wanted))
+    kept = (len(names) - len(damaged)) * len(wanted) - made
+    return Outcome(made, kept, tuple(damaged))
+
+
+@contextlib.contextmanager
+def _stopping(pool: ThreadPoolExecutor) -> Iterator[None]:
+    """Stop at once when interrupted, instead of first doing all that is queued."""
+    try:
+        yield
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _picture_names(source: Path, out: Path) -> list[str]:
+    """The pictures below ``source``, relative to it; checks that no two would be written to the same file."""
+    if not source.is_dir():
+        raise DataNotFoundError(f"{source} is not a folder")
+    if out.resolve().is_relative_to(source.resolve()):
+        raise ValueError(f"out: {out} is inside {source}; choose a folder beside it")
+    names = sorted(
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*")
+        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+    )
+    if not names:
+        raise DataNotFoundError(f"{source} has no pictures ({', '.join(sorted(SUFFIXES))})")
+    first: dict[Path, str] = {}
+    for name in names:
+        other = first.setdefault(Path(name).with_suffix(""), name)
+        if other != name:
+            raise ValueError(f"{source}: {other} and {name} would both become {Path(name).stem}.JPEG; rename one")
+    return names
+
+
+def _settle(path: Path, corruptor: Corruptor) -> None:
+    """Note the settings beside the results, or fail if those in there were made with others."""
+    settings = {
+        "scale": corruptor.scale,
+        "seed": corruptor.seed,
+        "keep_size": corruptor.keep_size,
+        "quality": QUALITY,
+        "generator": generator_version(),
+    }
+    if path.is_file() and json.loads(path.read_text()) != settings:
+        raise ValueError(f"out: {path.parent} holds results of other settings ({path.name}); choose another folder")
+    path.write_text(json.dumps(settings, indent=1))
+
+
+def _corrupt_picture(
+    source: Path, name: str, out: Path, corruptor: Corruptor, wanted: Sequence[tuple[str, int]]
+) -> int:
+    """Write what is missing of one picture and say how many files that were."""
+    relative = Path(name).with_suffix(".JPEG")
+    targets = [(out / corruption / str(severity) / relative, corruption, severity) for corruption, severity in wanted]
+    missing = [target for target in targets if not target[0].is_file()]
+    if not missing:
+        return 0
+    clean = _read(source / name, None if corruptor.keep_size else SIDE[corruptor.scale])
+    number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")
+    for path, corruption, severity in missing:
+        pixels = corrupt(clean, corruption, severity, scale=corruptor.scale, seed=corruptor.seed, first_index=number)
+        _write(path, pixels[0])
+    return len(missing)
+
+
+def _read(path: Path, side: int | None) -> Images:
+    """A picture as (1, H, W, 3), upright, and cropped to a square unless ``side`` is None."""
+    # The copies carry no orientation tag, so a photograph has to be turned now.
+    picture = open_picture(path, upright=True)
+    if side is not None:
+        picture = resize_and_crop(picture, short_side(side), side)
+    if min(picture.size) < SMALLEST:
+        raise DamagedDataError(
+            f"{path} is too small: {picture.size[0]}x{picture.size[1]}, {SMALLEST} a side is the least"
+        )
+    return np.asarray(picture)[None]
+
+
+def _write(path: Path, pixels: Images) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        Image.fromarray(pixels).save(temporary, "JPEG", quality=QUALITY, optimize=True)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
