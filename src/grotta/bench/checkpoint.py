@@ -45,9 +45,14 @@ class Saver:
         self._next = now + max(self.seconds, (now - start) / SHARE_OF_TIME if self.seconds else 0.0)
 
 
+def exists(directory: Path) -> bool:
+    """Whether a cell was stopped here."""
+    return (directory / ADAPTER).exists()
+
+
 def restore(directory: Path, setting: Setting, records: Records) -> methods.Adapter | None:
     """The adapter of the last checkpoint, after filling ``records`` up to it; None if none can be used."""
-    if not (directory / ADAPTER).exists():
+    if not exists(directory):
         return None
     try:
         adapter = methods.load(directory / ADAPTER, setting.model)

@@ -95,8 +95,9 @@ def to_bytes(columns: Mapping[str, Column]) -> bytes:
 
 def read(path: Path) -> dict[str, Column]:
     """The columns in a file of records; ``ValueError`` if it is damaged."""
+    content = io.BytesIO(path.read_bytes())
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(content, allow_pickle=False) as file:
             columns = {name: file[name] for name in file.files}
     except (zipfile.BadZipFile, EOFError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error

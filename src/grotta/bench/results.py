@@ -132,24 +132,18 @@ def read_result(directory: Path) -> CellResult | None:
         raise DamagedCellError(f"the cell in {directory} is damaged: {error}") from error
 
 
+def result_values(result: CellResult) -> dict[str, Any]:
+    """What a result says, as plain JSON values, without what depends on who asks, when and where."""
+    spec = {key: value for key, value in result.spec.to_dict().items() if key != "label"}
+    names = ("model", "model_fingerprint", "stream_hash", "error", "domain_errors", "images", "classes", "provenance")
+    values = {name: getattr(result, name) for name in (*names, "versions")}
+    return {"spec": spec, **values, "warnings": list(result.warnings)}
+
+
 def encode_result(result: CellResult, records: bytes) -> bytes:
     """The contents of ``result.json`` for a cell with these records."""
-    spec = {key: value for key, value in result.spec.to_dict().items() if key != "label"}
-    content = {
-        "format": FORMAT,
-        "spec": spec,
-        "model": result.model,
-        "model_fingerprint": result.model_fingerprint,
-        "stream_hash": result.stream_hash,
-        "error": result.error,
-        "domain_errors": result.domain_errors,
-        "images": result.images,
-        "classes": result.classes,
-        "provenance": result.provenance,
-        "versions": result.versions,
-        "warnings": list(result.warnings),
-        "records": hashlib.sha256(records).hexdigest(),
-    }
+    digest = hashlib.sha256(records).hexdigest()
+    content = {"format": FORMAT, **result_values(result), "records": digest}
     return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
 
 

@@ -1,0 +1,77 @@
+"""The grids of ``grotta bench``: from a few choices to the cells."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from grotta import data
+from grotta.bench.setting import check, model_name
+from grotta.bench.spec import CellSpec
+from grotta.methods import list_methods
+
+# The rows of the paper's tables; methods that are registered besides them run when they are asked for.
+TEN_METHODS = ("source", "bn", "pl", "tent", "lame", "cotta", "ods", "note", "rotta", "grotta")
+GAMMAS = (1e-1, 1e-4)
+ALL_GAMMAS = (1e-1, 1e-2, 1e-3, 1e-4)
+# A shorter run has fewer corruptions, never shorter ones: a domain is several times longer than the memory.
+CORRUPTIONS_IN_SHORT = 4
+
+
+def make_grid(
+    dataset: str = "fashion-c",
+    *,
+    methods: Sequence[str] | None = None,
+    gammas: Sequence[float] | None = None,
+    seeds: int = 1,
+    domains: Sequence[str] | None = None,
+    model: str = "",
+    preset: str = "paper",
+    stream: str = "ptta",
+    period: int = 100,
+    batch_size: int = 64,
+    full: bool = False,
+    data_root: Path | None = None,
+) -> list[CellSpec]:
+    """Every method at every gamma with every seed; what is left out is the paper's, in short.
+
+    ``full`` takes all corruptions and four gammas where they are not given. A seed is that of the stream and of the
+    method. All that can be known to be wrong is a ``ValueError`` here, before anything runs.
+
+    >>> grid = make_grid(methods=["source", "grotta"], gammas=[0.1], domains=["fog"])
+    >>> [spec.label for spec in grid], grid[0].model
+    (['source', 'grotta'], 'fashion_resnet8')
+    """
+    if seeds < 1:
+        raise ValueError(f"seeds: expected at least 1, got {seeds}")
+    for name, values in {"methods": methods, "gammas": gammas, "domains": domains}.items():
+        if values is not None and len(set(values)) < max(len(values), 1):
+            raise ValueError(f"{name}: expected different values, at least one; got {list(values)}")
+    names = methods or [name for name in TEN_METHODS if name in list_methods()]
+    first = CellSpec(method=names[0], dataset=dataset, domains=("any",), gamma=1.0, preset="paper", stream=stream)
+    check(first)
+    opened = data.load(dataset, root=data_root, domains=domains)
+    grid = [
+        CellSpec(
+            method=method,
+            dataset=dataset,
+            domains=opened.domains if domains or full else in_short(opened),
+            gamma=gamma,
+            model=model_name(model, opened),
+            preset=preset,
+            period=period,
+            stream=stream,
+            stream_seed=seed,
+            seed=seed,
+            batch_size=batch_size,
+        )
+        for gamma in gammas or (ALL_GAMMAS if full else GAMMAS)
+        for method in names
+        for seed in range(seeds)
+    ]
+    for spec in grid:
+        check(spec)
+    return grid
+
+
+def in_short(dataset: data.DomainDataset) -> tuple[str, ...]:
+    """The domains of a run that is not full: some of many corruptions, but all of a few real domains."""
+    return dataset.domains if dataset.provenance == "original" else dataset.domains[:CORRUPTIONS_IN_SHORT]

@@ -1,0 +1,108 @@
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from grotta.bench import CellSpec, load_results, run_cell
+from grotta.bench.results import cell_directory
+
+Make = Callable[..., CellSpec]
+
+
+@pytest.fixture
+def out(tmp_path: Path, data_root: Path, make_spec: Make) -> Path:
+    for method in ("source", "bn"):
+        run_cell(make_spec(method), tmp_path, data_root=data_root)
+    return tmp_path
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def change_the_error(path: Path) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), "spec": {"method": "bn"}}))
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("result.json", truncate),
+        ("result.json", lambda path: path.write_text("[]")),
+        ("result.json", lambda path: path.write_bytes(b"\xff\xfe")),
+        ("result.json", change_the_error),
+        ("records.npz", truncate),
+        ("records.npz", flip_a_bit),
+        ("records.npz", Path.unlink),
+    ],
+)
+def test_a_damaged_cell_is_reported_and_not_counted(
+    out: Path, make_spec: Make, name: str, damage: Callable[[Path], None]
+) -> None:
+    damage(cell_directory(out, make_spec("bn")) / name)
+    with pytest.warns(UserWarning, match="damaged.*not counted"):
+        results = load_results(out)
+    assert [result.spec.method for result in results] == ["source"]
+
+
+def test_a_cell_in_the_place_of_another_is_not_counted(out: Path, make_spec: Make) -> None:
+    cell_directory(out, make_spec("bn")).rename(out / "cells" / make_spec("tent").id)
+    with pytest.warns(UserWarning, match="do not belong together"):
+        assert len(load_results(out)) == 1
+
+
+def test_an_unfinished_cell_is_not_counted(out: Path, make_spec: Make) -> None:
+    (cell_directory(out, make_spec("bn")) / "result.json").unlink()
+    assert [result.spec.method for result in load_results(out)] == ["source"]
+
+
+def test_an_empty_or_missing_directory_has_no_results(tmp_path: Path) -> None:
+    assert load_results(tmp_path) == load_results(tmp_path / "nowhere") == []
+
+
+def test_a_result_reads_back_what_was_run(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
+    spec = make_spec("grotta", label="ours", options={"capacity": 50})
+    result = run_cell(spec, tmp_path, data_root=data_root)
+    [again] = load_results(tmp_path)
+    assert again == result
+    assert again.spec.label == "ours"
+    assert again.images == 280
+    assert again.classes == 10
+    assert again.provenance == "published"
+    assert again.seconds > 0
+    assert again.peak_memory_mb > 10
+
+
+def test_timing_that_is_lost_is_not_a_number(out: Path, make_spec: Make) -> None:
+    (cell_directory(out, make_spec("bn")) / "timing.json").write_text("{")
+    result = next(result for result in load_results(out) if result.spec.method == "bn")
+    assert math.isnan(result.seconds)
+
+
+def test_records_agree_with_the_predictions(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
+    result = run_cell(make_spec("grotta"), tmp_path, data_root=data_root)
+    records = result.records
+    wrong = result.predictions != result.labels
+    ends = np.cumsum(records["size"])
+    assert records["errors"].tolist() == [int(part.sum()) for part in np.split(wrong, ends[:-1])]
+    assert records["size"].tolist() == [64, 64, 12] * 2
+    assert records["domain"].tolist() == [0] * 3 + [1] * 3
+    assert records["period"].tolist() == [0, 1, 2, 3, 4, 5]  # of the first image: periods have 46 or 47 images
+    assert records["bank_size"][-1] <= 280
+    assert result.accumulated_error()[-1] == pytest.approx(result.error)
+
+
+def test_what_a_method_has_not_is_nan(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
+    records = run_cell(make_spec("source"), tmp_path, data_root=data_root).records
+    assert np.isnan(records["loss"]).all()
+    assert np.isnan(records["bank_size"]).all()
+    assert np.isfinite(records["entropy"]).all()
