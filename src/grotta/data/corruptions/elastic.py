@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from grotta.data.corruptions.geometry import mirror, reflect, sample, smoothing_matrix
-from grotta.data.corruptions.pixels import Generators, Images, to_bytes, to_unit
-
-Array = npt.NDArray[np.float64]
+from grotta.data.corruptions.pixels import Array, Generators, Images, to_bytes, to_unit
 
 
 def elastic_transform(images: Images, generators: Generators, constants: tuple[float, float, float]) -> Images:

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from grotta.data.corruptions.pixels import Images
+from grotta.data.corruptions.pixels import Array, Images
 
-Array = npt.NDArray[np.float64]
 T = TypeVar("T", np.float32, np.float64)
 
 

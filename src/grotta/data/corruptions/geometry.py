@@ -6,14 +6,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 
 from grotta.data.corruptions.filters import gaussian_weights
-from grotta.data.corruptions.pixels import Indices
-
-Array = npt.NDArray[np.float64]
+from grotta.data.corruptions.pixels import Array, Indices
 
 
 def mirror(index: Indices, length: int) -> Indices:

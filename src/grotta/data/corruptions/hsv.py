@@ -7,9 +7,8 @@ these steps give the published bytes.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from grotta.data.corruptions.pixels import Array
 
 # Which of (value, low, falling, rising) red, green and blue are in each sixth of the colour circle.
 SECTORS = np.array([[0, 3, 1], [2, 0, 1], [1, 0, 3], [1, 2, 0], [3, 1, 0], [0, 1, 2]])

@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 Images = npt.NDArray[np.uint8]
+Array = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.floating]
 Indices = npt.NDArray[np.intp]
 Generators = Sequence[np.random.Generator]
 
 
-def to_unit(images: Images) -> npt.NDArray[np.float64]:
+def to_unit(images: Images) -> Array:
     """Return 0..255 as 0..1, in float64: a rounding error of float32 could cross the truncation on the way back."""
     return images / 255.0
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from grotta.data.corruptions.pixels import Array
 
 
 def plasma(draws: Array, decay: float) -> Array:
