@@ -6,9 +6,11 @@ from grotta.methods.checkpoint import load
 from grotta.methods.cotta import CoTTA
 from grotta.methods.grotta import GRoTTA
 from grotta.methods.lame import LAME
+from grotta.methods.note import NOTE
 from grotta.methods.ods import ODS
 from grotta.methods.pl import PL
 from grotta.methods.registry import create, list_methods, method_class, register
+from grotta.methods.rotta import RoTTA
 from grotta.methods.source import Source
 from grotta.methods.step_info import StepInfo
 from grotta.methods.tent import Tent
@@ -16,6 +18,7 @@ from grotta.methods.tent import Tent
 __all__ = [
     "BN",
     "LAME",
+    "NOTE",
     "ODS",
     "PL",
     "Adapter",
@@ -24,6 +27,7 @@ __all__ = [
     "GRoTTA",
     "Learned",
     "Prediction",
+    "RoTTA",
     "Source",
     "StepInfo",
     "Tent",

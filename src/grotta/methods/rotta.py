@@ -1,0 +1,122 @@
+"""RoTTA: robust test-time adaptation in dynamic scenarios (Yuan, Xie and Li, 2023)."""
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from grotta import functional as GF
+from grotta.augment import strong_view
+from grotta.memory import CSTU
+from grotta.methods.base import Adapter, Batch, Learned, Prediction
+from grotta.methods.cadence import pieces
+from grotta.methods.checks import check_at_least, check_in_unit_interval, check_positive
+from grotta.methods.optimise import descend, make_optimizer
+from grotta.methods.registry import register
+from grotta.methods.teacher import ema_, trained_affine
+from grotta.nn import rbn, set_tracking
+
+
+@register("rotta")
+class RoTTA(Adapter):
+    """Robust statistics, and a teacher that teaches on a memory of recent, certain and balanced samples.
+
+    Teacher T and student S share every weight but those of their robust norm layers. A step on the batch X_t:
+
+    1. T predicts P with its statistics held still; P goes out.
+    2. X_t goes into the memory (CSTU) under argmax P, with the entropy of P as uncertainty. After every
+       ``update_every``-th *sample*, in the middle of a batch if it so happens:
+    3. S learns on a strong view of the whole memory what T says of the plain one, the older an image the less:
+       L = mean E(a) CE(p_T, p_S) with E(a) = e^-a / (1 + e^-a) and a = age / N, one Adam step on S's affine
+       parameters. The memory moves the statistics of both.
+    4. T's affine parameters follow S's by an exponential moving average; statistics do not.
+
+    Args:
+        alpha: momentum of the normalisation statistics.
+        nu: how far the teacher follows the student in an update.
+        lambda_t, lambda_u: weight of timeliness and of uncertainty in the memory's scores.
+        capacity: images in the memory, N.
+        update_every: samples from one update to the next.
+        lr: of Adam.
+        **options: those of :class:`grotta.methods.Adapter`.
+
+    >>> pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), pool, nn.Linear(8, 5))
+    >>> adapter = RoTTA(net)
+    >>> [(adapter(torch.rand(40, 3, 16, 16)).shape[0], adapter.last.adapted) for _ in range(2)]
+    [(40, False), (40, True)]
+    """
+
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {}}
+    optimizer: torch.optim.Optimizer
+    memory: CSTU
+    seen: Tensor
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        alpha: float = 0.05,
+        nu: float = 0.001,
+        lambda_t: float = 1.0,
+        lambda_u: float = 1.0,
+        capacity: int = 64,
+        update_every: int = 64,
+        lr: float = 1e-3,
+        **options: Any,
+    ) -> None:
+        super().__init__(model, **options)
+        self.alpha = check_in_unit_interval("alpha", alpha)
+        self.nu = check_in_unit_interval("nu", nu)
+        self.lambda_t = check_at_least("lambda_t", lambda_t, 0.0)
+        self.lambda_u = check_at_least("lambda_u", lambda_u, 0.0)
+        self.capacity = check_at_least("capacity", capacity, 1)
+        self.update_every = check_at_least("update_every", update_every, 1)
+        self.lr = check_positive("lr", lr)
+        self.reset()
+
+    def build(self) -> None:
+        """Two networks on one set of weights, an empty memory, an optimizer for the student's affine parameters."""
+        norm = rbn(self.alpha)
+        self.teacher, self.student = self.network(norm), self.network(norm)
+        trained = trained_affine(self.student)
+        self._trained = list(trained.values())
+        self._followers = [p for name, p in self.teacher.named_parameters() if name in trained]
+        self.teacher.requires_grad_(False)
+        self.optimizer = make_optimizer("adam", self._trained, self.lr)
+        self.memory = CSTU(self.capacity, self.num_classes, self.lambda_t, self.lambda_u)
+        self.register_buffer("seen", torch.tensor(0))  # on the host: it decides, nothing is computed with it
+
+    def infer(self, inputs: Tensor) -> Prediction:
+        """The teacher's prediction, its statistics held still."""
+        return Prediction(*self.teacher(inputs))
+
+    def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
+        """Remember the batch, and adapt to the memory wherever the count of samples says so."""
+        plain = prediction.logits.to(self.wide).softmax(1)
+        labels, uncertainties = plain.argmax(1), GF.entropy(plain)
+        losses = []
+        for piece, due in pieces(int(self.seen), len(labels), self.update_every):
+            self.memory.add(batch.images[piece], labels[piece], uncertainties[piece])
+            if due:
+                losses.append(self._update())
+        self.seen += len(labels)
+        loss = torch.stack(losses).mean() if losses else None
+        return Learned(adapted=bool(losses), loss=loss, bank_size=len(self.memory))
+
+    def _update(self) -> Tensor:
+        """One step of the student on the whole memory; returns the loss."""
+        images, ages = self.memory.contents()
+        inputs = self.to_input(images)
+        weights = torch.sigmoid(-ages.to(self.wide) / self.capacity)  # e^-a / (1 + e^-a)
+        for network in (self.teacher, self.student):
+            set_tracking(network, True)
+        teacher = self.teacher(inputs)[0].to(self.wide).softmax(1)
+        with torch.enable_grad():
+            logits = self.student(strong_view(inputs, self.generator))[0].to(self.wide)
+            loss = GF.distillation_loss(teacher, logits, weights=weights)
+        for network in (self.teacher, self.student):
+            set_tracking(network, False)
+        loss = descend(self.optimizer, loss)
+        ema_(self._followers, self._trained, self.nu)
+        return loss
