@@ -76,7 +76,7 @@ def _is_sound(path: Path, shape: tuple[int, ...]) -> bool:
         summary = json.loads(path.with_suffix(".json").read_text())
         found = np.load(path, mmap_mode="r")
         sound = found.shape == shape and found.dtype == np.uint8 and summary["sha256"] == _digest(path)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, EOFError, ValueError, KeyError, TypeError):
         return False
     if sound:
         _sound.add(_identity(path))

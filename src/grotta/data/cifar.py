@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 from grotta.data.arrays import Images, Labels, Reader, Split
+from grotta.data.decode import open_picture
 from grotta.data.errors import DamagedDataError
 
 # fmt: off
@@ -146,11 +146,11 @@ def read_archive(cifar: Cifar, split: Split, archive: Path) -> tuple[Images, Lab
 def read_strips(pictures: Sequence[Path], labels: Path) -> tuple[Images, Labels]:
     """Read PNG files that hold one picture of 32x32 a row, and a JSON list (or ``labels`` list) of labels."""
     try:
-        rows = [np.asarray(Image.open(path).convert("RGB")) for path in pictures]
+        rows = [np.asarray(open_picture(path)) for path in pictures]
         if any(row.shape[1] != 1024 for row in rows):
             raise ValueError("rows are not 1024 pixels long")
         content = json.loads(labels.read_text())
-    except (OSError, SyntaxError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise DamagedDataError(f"{pictures[0].parent}: a picture strip is damaged: {error}") from error
     targets = np.asarray(content["labels"] if isinstance(content, dict) else content)
     return _checked(np.concatenate(rows).reshape(-1, 32, 32, 3), targets, labels)

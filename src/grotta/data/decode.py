@@ -21,13 +21,18 @@ def short_side(size: int) -> int:
     return round(size * 256 / 224)
 
 
-@lru_cache(maxsize=1024)
-def read_picture(path: str, resize: int, crop: int) -> Images:
+def read_picture(path: Path, resize: int, crop: int) -> Images:
     """A picture as (crop, crop, 3): short side to ``resize``, antialiased bilinear, then the centre.
 
     The last ones are remembered, since a stream may show a picture again.
     """
-    pixels: Images = np.asarray(resize_and_crop(open_picture(Path(path)), resize, crop))
+    return _decode(path, path.stat().st_mtime_ns if path.exists() else 0, resize, crop)
+
+
+@lru_cache(maxsize=1024)
+def _decode(path: Path, changed: int, resize: int, crop: int) -> Images:
+    """``changed`` is only there so that a file that was replaced is not answered from memory."""
+    pixels: Images = np.asarray(resize_and_crop(open_picture(path), resize, crop))
     return pixels
 
 

@@ -51,7 +51,7 @@ class Pictures:
 
     def take(self, positions: Sequence[int]) -> Images:
         """The pictures (n, crop, crop, 3) at these positions."""
-        paths = [str(self.listing.folder / self.listing.names[position]) for position in positions]
+        paths = [self.listing.folder / self.listing.names[position] for position in positions]
         decode = partial(read_picture, resize=self.resize, crop=self.crop)
         with ThreadPoolExecutor(_THREADS) as pool:
             decoded = list(pool.map(decode, paths))

@@ -1,0 +1,142 @@
+"""`grotta data` as a user types it."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from grotta.commands.data import app
+from grotta.data import DataNotFoundError, DownloadError, list_datasets, registry
+
+runner = CliRunner()
+
+
+def run(*arguments):
+    return runner.invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def test_list_says_of_each_what_is_here_where_it_was_looked_for_and_how_to_get_it(tmp_path, make_picture, own_cache):
+    for domain in ("art_painting", "cartoon", "photo", "sketch"):
+        make_picture(tmp_path / "PACS" / "kfold" / domain / "dog" / "a.jpg")
+    output = run("list", "--data-root", tmp_path).output
+    for name in list_datasets():
+        assert f"\n{name}: " in output
+    assert f"here: photo, {tmp_path / 'PACS' / 'kfold' / 'photo'}" in output
+    assert "not here; looked for OfficeHomeDataset_10072016 or" in output
+    assert "grotta data get cifar10-c (2.9 GB" in output
+    assert f"  {tmp_path}\n" in output
+    assert f"{own_cache / 'data'}  (not there)" in output
+
+
+def test_list_as_json(tmp_path):
+    (tmp_path / "CIFAR-10-C").mkdir()
+    np.save(tmp_path / "CIFAR-10-C" / "labels.npy", np.zeros(5))
+    facts = json.loads(run("list", "--json", "--data-root", tmp_path).output)
+    assert facts["roots"][0] == str(tmp_path)
+    assert facts["datasets"]["cifar10-c"]["here"] == {"published": str(tmp_path / "CIFAR-10-C")}
+    assert facts["datasets"]["domainnet"]["here"] == {}
+    assert facts["datasets"]["fashion-c"]["get"] == "nothing to get: it is part of grotta"
+    assert [name for name, fact in facts["datasets"].items() if fact["benchmark"]] == list_datasets()
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("pacs", ["http://www.eecs.qmul.ac.uk", "PACS/kfold/<domain>/<class>"]),
+        ("officehome", ["OfficeHomeDataset_10072016.zip", "https://www.hemanthdv.org", "grotta data get officehome"]),
+        ("imagenet", ["https://image-net.org", "imagenet/val/<wnid>"]),
+    ],
+)
+def test_get_says_what_to_do_by_hand(tmp_path, name, parts):
+    with pytest.raises(DataNotFoundError) as caught:
+        run("get", name, "--data-root", tmp_path / "new")
+    assert all(part in str(caught.value) for part in [*parts, str(tmp_path / "new")])
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion-c"])
+def test_get_of_what_cannot_be_got_names_what_can(name):
+    with pytest.raises(ValueError, match="expected one of cifar10-c, .*imagenet; got"):
+        run("get", name)
+
+
+def test_get_downloads_into_the_cache_and_says_where_it_is(monkeypatch, own_cache, server):
+    files = {name: server.put(f"{name}.gz", b"x") for name in ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")}
+    fetch = registry.FASHION.fetch
+    monkeypatch.setitem(
+        registry.ENTRIES,
+        "fashion",
+        registry.Entry(
+            title="",
+            find=registry.ENTRIES["fashion"].find,
+            looks_for="",
+            size="",
+            get=lambda root: fetch.func(list(files.values()), "fashion-mnist", root),
+        ),
+    )
+    assert f"fashion: train, {own_cache / 'data' / 'fashion-mnist'}" in run("get", "fashion").output
+
+
+@pytest.mark.parametrize(
+    "name", ["cifar10-c", "cifar100-c", "imagenet-c", "domainnet", "fashion", "cifar10", "cifar100"]
+)
+def test_what_may_be_downloaded_has_an_official_address(name, tmp_path, monkeypatch):
+    asked = []
+
+    def refuse(request, timeout):
+        asked.append(request.full_url)
+        raise OSError("no network in tests")
+
+    monkeypatch.setattr("urllib.request.urlopen", refuse)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 10**12}))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DownloadError, match="no network in tests"):
+        run("get", name)
+    host = asked[0].split("/")[2]
+    assert host in {
+        "zenodo.org",
+        "csr.bu.edu",
+        "www.cs.toronto.edu",
+        "fashion-mnist.s3-website.eu-central-1.amazonaws.com",
+    }
+
+
+def test_corrupt_writes_what_is_asked_for(tmp_path, make_picture):
+    make_picture(tmp_path / "photos" / "dog" / "a.png")
+    arguments = ("corrupt", tmp_path / "photos", "--out", tmp_path / "out", "--severity", "1, 5")
+    result = run(*arguments, "--corruptions", "fog,contrast", "--scale", "cifar", "--seed", "3")
+    assert result.exit_code == 0
+    assert "4 files made, 0 were there" in result.output
+    assert (tmp_path / "out" / "contrast" / "1" / "dog" / "a.JPEG").is_file()
+    again = run(*arguments, "--corruptions", "fog", "--scale", "cifar", "--seed", "3", "--json")
+    assert json.loads(again.stdout) == {"made": 0, "kept": 2, "damaged": []}
+
+
+def test_corrupt_fails_when_a_picture_was_left_out(tmp_path, make_picture):
+    make_picture(tmp_path / "photos" / "a.png")
+    (tmp_path / "photos" / "b.png").write_bytes(b"broken")
+    result = run("corrupt", tmp_path / "photos", "--out", tmp_path / "out", "--corruptions", "fog", "--scale", "cifar")
+    assert result.exit_code == 1
+    assert "left out: " in result.output
+    assert "1 files made" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--severity", "high"], "severity: expected whole numbers"),
+        (["--severity", "7"], "severities: expected"),
+        (["--corruptions", "smoke"], "corruptions: expected"),
+        (["--scale", "huge"], "scale: expected"),
+    ],
+)
+def test_a_wrong_option_of_corrupt_is_named(tmp_path, make_picture, arguments, message):
+    make_picture(tmp_path / "photos" / "a.png")
+    with pytest.raises(ValueError, match=message):
+        run("corrupt", tmp_path / "photos", "--out", tmp_path / "out", *arguments)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["list", "get", "corrupt"])
+def test_help_has_an_example(command):
+    assert f"grotta data {command}" in run(command, "--help").output

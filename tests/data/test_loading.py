@@ -1,0 +1,96 @@
+"""What `load` takes, and what it says to anything else."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import grotta.data
+from grotta.data.dataset import ArrayDataset, DomainDataset
+from grotta.data.roots import data_roots
+
+
+def test_every_name_is_known_to_the_error_of_an_unknown_one():
+    with pytest.raises(ValueError, match="got 'mnist'") as caught:
+        grotta.data.load("mnist")
+    assert all(name in str(caught.value) for name in grotta.data.list_datasets())
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({"severity": 0}, "severity"),
+        ({"severity": 6}, "severity"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 0.5}, "seed"),
+        ({"image_size": 0}, "image_size"),
+        ({"domains": []}, "domains"),
+        ({"domains": ["smoke"]}, "domains"),
+        ({"domains": ["fog", "fog"]}, "domains"),
+        ({"root": "/no/such/folder"}, "root"),
+    ],
+)
+def test_a_wrong_argument_is_named(options, argument):
+    with pytest.raises(ValueError, match=f"^{argument}:"):
+        grotta.data.load("fashion-c", **options)
+
+
+@pytest.mark.parametrize(("name", "split", "argument"), [("pacs", "test", "name"), ("fashion", "val", "split")])
+def test_a_wrong_argument_of_load_clean_is_named(name, split, argument):
+    with pytest.raises(ValueError, match=f"^{argument}:"):
+        grotta.data.load_clean(name, split)
+
+
+def test_roots_are_searched_in_order(tmp_path, monkeypatch, own_cache):
+    monkeypatch.setenv("GROTTA_DATA", f"{tmp_path / 'b'}:{tmp_path / 'c'}")
+    expected = (tmp_path, tmp_path / "b", tmp_path / "c", own_cache / "data")
+    assert data_roots(tmp_path) == expected
+    assert data_roots() == expected[1:]
+
+
+def open_counted(domain):
+    return np.arange(5 * 2 * 2 * 3, dtype=np.uint8).reshape(5, 2, 2, 3)
+
+
+def open_labels(domain):
+    return np.arange(5)
+
+
+@pytest.fixture(scope="module")
+def counted() -> DomainDataset:
+    return ArrayDataset(
+        name="counted",
+        domains=("only",),
+        class_names=tuple("abcde"),
+        image_shape=(3, 2, 2),
+        provenance="original",
+        open_images=open_counted,
+        open_labels=open_labels,
+    )
+
+
+@given(indices=st.lists(st.integers(0, 4), max_size=20))
+def test_images_are_those_at_the_indices(counted, indices):
+    shown = counted.images("only", indices)
+    assert shown.shape == (len(indices), 3, 2, 2)
+    assert shown.is_contiguous()
+    for picture, index in zip(shown, indices):
+        assert torch.equal(picture.permute(1, 2, 0), torch.from_numpy(open_counted("only")[index]))
+
+
+@pytest.mark.parametrize("indices", [[5], [-1], [0, 99]])
+def test_an_index_outside_is_named(counted, indices):
+    with pytest.raises(IndexError, match=f"{indices[-1]} is outside domain 'only' with its 5 images"):
+        counted.images("only", indices)
+
+
+@pytest.mark.parametrize("indices", [[0.5], [[0, 1]], [True, False], 3])
+def test_indices_of_another_kind_are_refused(counted, indices):
+    with pytest.raises(ValueError, match=r"indices: expected integers \(n,\)"):
+        counted.images("only", indices)
+
+
+def test_an_unknown_domain_is_named(counted):
+    with pytest.raises(ValueError, match="counted has no 'other'; it has only"):
+        counted.images("other", [0])
