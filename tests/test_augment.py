@@ -126,12 +126,12 @@ def test_narrow_images_reach_the_fill_as_the_padded_composition_does():
 )
 def test_hue_shift_equals_the_standard_librarys_hsv(rgb, turns):
     x = torch.tensor(rgb, dtype=torch.float64).T.reshape(1, 3, 1, -1).contiguous()
-    augment._shift_hue(x, turns)
+    shifted = augment._shift_hue(x, turns)
     expected = []
     for red, green, blue in rgb:
         hue, saturation, value = colorsys.rgb_to_hsv(red, green, blue)
         expected.append(colorsys.hsv_to_rgb((hue + turns) % 1, saturation, value))
-    torch.testing.assert_close(x[0, :, 0].T, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-12)
+    torch.testing.assert_close(shifted[0, :, 0].T, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-12)
 
 
 def test_the_reference_hue_shift_equals_kornias():

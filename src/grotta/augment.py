@@ -120,7 +120,8 @@ def apply(x: Tensor, params: StrongParams) -> Tensor:
         view = _blur(_resample(view, grid, edges_suffice), taps)
         # Always drawn in the order of a contiguous batch: bits must not depend on the memory format.
         noise = torch.empty(images.shape, dtype=view.dtype, device=view.device)
-        torch.add(noise.normal_(0.0, params.noise, generator=generator), view, out=out).clamp_(0, 1)
+        noise.normal_(0.0, params.noise, generator=generator)
+        torch.add(noise, view, alpha=taps[0] ** 2, out=out).clamp_(0, 1)
     return result
 
 
@@ -140,8 +141,8 @@ def _float_type(x: Tensor) -> torch.dtype:
 
 def _to_unit_range(x: Tensor) -> Tensor:
     """Return a new contiguous float batch in [0, 1]."""
-    floats = torch.empty(x.shape, dtype=_float_type(x), device=x.device).copy_(x)
-    return floats.div_(255) if x.dtype == torch.uint8 else floats.clamp_(0, 1)
+    floats = x.to(_float_type(x))
+    return (floats.div_(255) if x.dtype == torch.uint8 else floats.clamp(0, 1)).contiguous()
 
 
 def _recolour(x: Tensor, params: StrongParams) -> Tensor:
@@ -157,9 +158,10 @@ def _recolour(x: Tensor, params: StrongParams) -> Tensor:
         elif name == "saturation" and rgb:
             x = _blend(_grey(x), x, params.saturation)
         elif name == "hue" and rgb:
-            _shift_hue(x, params.hue)
+            x = _shift_hue(x, params.hue)
         elif name == "gamma":
-            x.log_().mul_(params.gamma).exp_()  # pow, at a fifth of its cost; 0 -> -inf -> 0
+            # A quarter of the cost of pow. Logarithms of 0 are slow; the floor's own power is below rounding.
+            x.clamp_(min=torch.finfo(x.dtype).eps ** 2).log_().mul_(params.gamma).exp_()
     return x
 
 
@@ -174,8 +176,8 @@ def _blend(base: Tensor, x: Tensor, factor: float) -> Tensor:
     return blended.clamp_(0, 1) if factor > 1 else blended
 
 
-def _shift_hue(x: Tensor, turns: float) -> None:
-    """Shift the hue of `x` (B, 3, H, W) by `turns` of the circle, |turns| <= 1/6, in place.
+def _shift_hue(x: Tensor, turns: float) -> Tensor:
+    """Shift the hue of `x` (B, 3, H, W) by `turns` of the circle, |turns| <= 1/6.
 
     On the HSV hexagon with c = max - min and a shift of d = 6 turns c towards green, only the middle channel moves, by
     d, until it meets the largest or the smallest; what is left of d then moves that one. For red, with t = 2 r - g,
@@ -183,21 +185,21 @@ def _shift_hue(x: Tensor, turns: float) -> None:
         r' = max(min(r, max(b, max(t, r) - d)), min(b, min(t, r) + d))
     and likewise for the others in cyclic order. A negative shift is the same with green and blue exchanged.
     """
-    channels = list(x.unbind(1)) if turns >= 0 else [x[:, 0], x[:, 2], x[:, 1]]
-    first, second, third = channels
-    largest = torch.maximum(first, second).clamp_(min=third)
-    smallest = torch.minimum(first, second).clamp_(max=third)
+    red, green, blue = (0, 1, 2) if turns >= 0 else (0, 2, 1)
+    largest = torch.maximum(x[:, 0], x[:, 1]).clamp_(min=x[:, 2])
+    smallest = torch.minimum(x[:, 0], x[:, 1]).clamp_(max=x[:, 2])
     shift = largest.sub_(smallest).mul_(6 * abs(turns))
-    shifted = [_shift_channel(channels[i], channels[(i + 1) % 3], channels[i - 1], shift) for i in range(3)]
-    for channel, value in zip(channels, shifted, strict=True):
-        channel.copy_(value)
+    shifted = torch.empty_like(x)
+    for own, following, preceding in ((red, green, blue), (green, blue, red), (blue, red, green)):
+        _shift_channel(x[:, own], x[:, following], x[:, preceding], shift, out=shifted[:, own])
+    return shifted
 
 
-def _shift_channel(own: Tensor, following: Tensor, preceding: Tensor, shift: Tensor) -> Tensor:
+def _shift_channel(own: Tensor, following: Tensor, preceding: Tensor, shift: Tensor, out: Tensor) -> None:
     mirrored = torch.lerp(following, own, 2.0)
     high = torch.maximum(mirrored, own).sub_(shift).clamp_(min=preceding, max=own)
     low = torch.minimum(mirrored, own, out=mirrored).add_(shift).clamp_(max=preceding)
-    return torch.maximum(high, low, out=high)
+    torch.maximum(high, low, out=out)
 
 
 def _reaches_outside(height: int, width: int, params: StrongParams, margin: int) -> bool:
@@ -269,6 +271,7 @@ def _blur_taps(sigma: float, eps: float) -> list[float]:
 def _blur(x: Tensor, taps: list[float]) -> Tensor:
     """Blur `x` (B, ch, H + 2 m, W + 2 m) by the symmetric `taps` of radius m, without its margin: (B, ch, H, W).
 
+    The result is still to be multiplied by taps[0]^2, which the caller's last addition does at no cost.
     Both passes run over the batch as one long row, as fast as memory gives it; neighbours across the ends of rows and
     planes get mixed, but only inside the margin that is cut off.
     """
@@ -280,11 +283,11 @@ def _blur(x: Tensor, taps: list[float]) -> Tensor:
 
 
 def _blur_row(row: Tensor, taps: list[float], step: int) -> Tensor:
-    """Blur `row` (n,) over neighbours at multiples of `step`; shorter by the radius times `step` at both ends."""
+    """Blur `row` (n,) over neighbours at multiples of `step`, up to taps[0]; shorter by radius x step at both ends."""
     margin = (len(taps) - 1) * step
     size = len(row) - 2 * margin
-    blurred = row[margin : margin + size] * taps[0]
+    blurred = row[margin : margin + size]
     for k, tap in enumerate(taps[1:], start=1):
         before, after = (row[start : start + size] for start in (margin - k * step, margin + k * step))
-        blurred.add_(before + after, alpha=tap)
+        blurred = torch.add(blurred, before + after, alpha=tap / taps[0])
     return blurred
