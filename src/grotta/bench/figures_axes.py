@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_STEPS = (1.0, 2.0, 5.0, 10.0)
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def fit(values: Iterable[float], start: float, end: float, *, log: bool = False,
 
 
 def _linear_ticks(low: float, high: float, count: int) -> list[tuple[float, str]]:
-    """Multiples of 1, 2 or 5 times a power of ten, about ``count`` of them.
+    """Multiples of 1, 2, 2.5 or 5 times a power of ten, about ``count`` of them.
 
     >>> _linear_ticks(0, 100, 5)
     [(0.0, '0'), (20.0, '20'), (40.0, '40'), (60.0, '60'), (80.0, '80'), (100.0, '100')]
@@ -57,17 +58,21 @@ def _linear_ticks(low: float, high: float, count: int) -> list[tuple[float, str]
     rough = (high - low) / count
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(s * power for s in _STEPS if s * power >= rough * 0.999)
-    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    decimals = next(d for d in range(16) if math.isclose(step * 10**d, round(step * 10**d), rel_tol=1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [(round(i * step, 10), _shortened(round(i * step, 10), decimals)) for i in range(first, last + 1)]
 
 
 def _log_ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """The powers of ten, as such where plain numbers would be long.
+
+    >>> _log_ticks(0.1, 10), _log_ticks(1e-4, 1e-3)
+    ([(0.1, '0.1'), (1.0, '1'), (10.0, '10')], [(0.0001, '10⁻⁴'), (0.001, '10⁻³')])
+    """
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-    return [
-        (10.0**exponent, f"1e{exponent}" if abs(exponent) > 2 else f"{10.0**exponent:g}")
-        for exponent in range(first, last + 1)
-    ]
+    plain = first >= -2 and last <= 3
+    names = {n: f"{10.0**n:g}" if plain else f"10{str(n).translate(_SUPERSCRIPT)}" for n in range(first, last + 1)}
+    return [(float(f"1e{n}"), name) for n, name in names.items()]
 
 
 def _shortened(value: float, decimals: int) -> str:

@@ -12,6 +12,7 @@ from grotta.bench.tables_bench import METHOD_NAMES, gamma_head, gammas, row_key,
 SEEN = "images seen"
 ZETA_WINDOW = 50  # batches; the paper filters too, but does not say how wide
 _MOST_DOTS = 4000
+_OTHERS = (8, 3, 5, 4, 7, 6, 2, 1, 9, 0)  # colours for what is not a method, those farthest apart first
 
 Named = Mapping[str, CellResult]
 
@@ -30,7 +31,7 @@ def row_colors(labels: Sequence[str]) -> dict[str, int]:
     """Each method of the paper has its own colour in every figure; other rows take what is left, in turn."""
     published = {name: index for index, name in enumerate(METHOD_NAMES.values())}
     used = {published[label] for label in labels if label in published}
-    free = [color for color in range(len(published)) if color not in used] or list(range(len(published)))
+    free = [color for color in _OTHERS if color not in used] or list(_OTHERS)
     others = [label for label in labels if label not in published]
     return {
         **{label: published[label] for label in labels if label in published},

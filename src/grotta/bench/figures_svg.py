@@ -8,11 +8,11 @@ from grotta.bench.figures import Figure, Panel, Series
 from grotta.bench.figures_axes import Axis, fit
 
 WIDTH, HEIGHT = 420, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 30, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 38, 46
 _LEGEND_LINE, _LEGEND_CHAR, _LEGEND_SWATCH = 20, 7.2, 30
 
-LIGHT = ("#6b7280", "#0072b2", "#b8860b", "#c2410c", "#7c3aed", "#0f766e", "#9d174d", "#4d7c0f", "#2563eb", "#dc2626")
-DARK = ("#9ca3af", "#56b4e9", "#e3b341", "#fb923c", "#b794f6", "#2dd4bf", "#f472b6", "#a3d65c", "#7aa2ff", "#ff6b6b")
+LIGHT = ("#6b7280", "#8d5a3b", "#b8860b", "#d9620c", "#7c3aed", "#0d8276", "#be3a85", "#4d7c0f", "#1d6fd8", "#d11f1f")
+DARK = ("#9ca3af", "#c9a184", "#e3b341", "#fb923c", "#b794f6", "#2dd4bf", "#f472b6", "#a3d65c", "#6cb0ff", "#ff6b6b")
 _DASHES = ("6 4", "", "2 3", "8 3 2 3", "", "4 2", "10 4", "2 2 6 2", "", "")
 
 
@@ -43,13 +43,13 @@ FIGURE_CSS = (
 )
 
 
-def panel_svg(panel: Panel, name: str, x: float | None = None, y: float | None = None) -> str:
-    """One panel as an ``<svg>`` element; at (x, y) inside another one if they are given."""
+def panel_svg(panel: Panel, name: str, place: tuple[float, float] | None = None, *, heading: bool = True) -> str:
+    """One panel as an ``<svg>`` element, under its title if it needs a ``heading``; at ``place`` inside another one."""
     x_axis = fit(
         [v for s in panel.series for v in s.x], _LEFT, WIDTH - _RIGHT, log=panel.log_x, margin=0.04 * panel.log_x
     )
     y_axis = _y_axis(panel)
-    position = "" if x is None or y is None else f' x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}"'
+    position = "" if place is None else f' x="{place[0]:g}" y="{place[1]:g}" width="{WIDTH}" height="{HEIGHT}"'
     names = ", ".join(series.label for series in panel.series)
     return "".join(
         (
@@ -57,7 +57,7 @@ def panel_svg(panel: Panel, name: str, x: float | None = None, y: float | None =
             f"{position}>",
             f'<title id="{name}-t">{escape(panel.title)}</title>',
             f'<desc id="{name}-d">{escape(f"{panel.y_label} against {panel.x_label}: {names}")}</desc>',
-            f'<text class="title" x="{_LEFT}" y="18">{escape(panel.title)}</text>',
+            f'<text class="title" x="{_LEFT}" y="17">{escape(panel.title)}</text>' if heading else "",
             _frame(panel, x_axis, y_axis),
             *(_series(series, x_axis, y_axis) for series in panel.series),
             "</svg>",
@@ -79,7 +79,7 @@ def figure_svg(figure: Figure) -> str:
     legend, rows = _legend(figure.legend, across * WIDTH, down * HEIGHT)
     height = down * HEIGHT + rows * _LEGEND_LINE + (10 if rows else 0)
     panels = (
-        panel_svg(panel, f"{figure.name}-{i}", i % across * WIDTH, i // across * HEIGHT)
+        panel_svg(panel, f"{figure.name}-{i}", (i % across * WIDTH, i // across * HEIGHT))
         for i, panel in enumerate(figure.panels)
     )
     return (
@@ -125,9 +125,9 @@ def _sections(panel: Panel, x_axis: Axis, bottom: float) -> str:
     parts = []
     for (_, name), start, end in zip(panel.sections, starts, ends):
         if start > x_axis.start + 0.5:
-            parts.append(f'<path class="section" d="M{start:.1f} {_TOP}V{bottom}"/>')
+            parts.append(f'<path class="section" d="M{start:.1f} {_TOP - 10}V{bottom}"/>')
         if len(name) * 4.8 < end - start:
-            parts.append(f'<text class="tiny" x="{start + 3:.1f}" y="{_TOP + 8}">{escape(name)}</text>')
+            parts.append(f'<text class="tiny" x="{start + 3:.1f}" y="{_TOP - 4}">{escape(name)}</text>')
     return "".join(parts)
 
 

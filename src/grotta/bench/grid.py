@@ -1,6 +1,7 @@
 """The grids of ``grotta bench``: from a few choices to the cells."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from grotta import data
@@ -45,17 +46,12 @@ def make_grid(
     for name, values in {"methods": methods, "gammas": gammas, "domains": domains}.items():
         if values is not None and len(set(values)) < max(len(values), 1):
             raise ValueError(f"{name}: expected different values, at least one; got {list(values)}")
-    names = methods or [name for name in TEN_METHODS if name in list_methods()]
-    first = CellSpec(method=names[0], dataset=dataset, domains=("any",), gamma=1.0, preset="paper", stream=stream)
-    check(first)
-    opened = data.load(dataset, root=data_root, domains=domains)
-    grid = [
+    cells = [
         CellSpec(
             method=method,
             dataset=dataset,
-            domains=opened.domains if domains or full else in_short(opened),
+            domains=tuple(domains or ("all",)),
             gamma=gamma,
-            model=model_name(model, opened),
             preset=preset,
             period=period,
             stream=stream,
@@ -64,12 +60,14 @@ def make_grid(
             batch_size=batch_size,
         )
         for gamma in gammas or (ALL_GAMMAS if full else GAMMAS)
-        for method in names
+        for method in methods or [name for name in TEN_METHODS if name in list_methods()]
         for seed in range(seeds)
     ]
-    for spec in grid:
-        check(spec)
-    return grid
+    for cell in cells:
+        check(cell)  # before the data, which may have to be downloaded
+    opened = data.load(dataset, root=data_root, domains=domains)
+    chosen = opened.domains if domains or full else in_short(opened)
+    return [replace(cell, domains=chosen, model=model_name(model, opened)) for cell in cells]
 
 
 def in_short(dataset: data.DomainDataset) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from grotta.bench.paper import AVERAGE, gamma_name
 from grotta.bench.results import CellResult
 from grotta.bench.spec import CellSpec
 from grotta.bench.tables import Entry, Table, pivot
+from grotta.data.registry import DOMAINNET, OFFICEHOME, PACS
 
 METHOD_NAMES = {
     "source": "Source",
@@ -27,11 +28,7 @@ RECONSTRUCTION = "reconstruction"
 MARKS = {"ods": RECONSTRUCTION}
 
 # Data sets on which each domain's own model meets the others; elsewhere there is one source model.
-TRANSFER_DOMAINS = {
-    "pacs": ("art_painting", "cartoon", "photo", "sketch"),
-    "officehome": ("art", "clipart", "product", "real"),
-    "domainnet": ("clipart", "infograph", "painting", "quickdraw", "real", "sketch"),
-}
+TRANSFER_DOMAINS = {each.name: each.domains for each in (PACS, OFFICEHOME, DOMAINNET)}
 
 _PROVENANCE = {
     "published": "published files",
@@ -126,7 +123,7 @@ def main_table(results: Sequence[CellResult], *, name: str = "main", title: str 
         paper=paper.find(f"main/{dataset}"),
         label=row_label,
         head=gamma_head,
-        notes=provenance_notes(results),
+        notes=provenance_notes(results, dataset),
     )
 
 
@@ -169,9 +166,8 @@ def transfer_table(results: Sequence[CellResult], method: str, gamma: float, *, 
     )
 
 
-def provenance_notes(results: Sequence[CellResult]) -> tuple[str, ...]:
-    """Which data and network are behind a table, on our side and on the paper's."""
-    dataset = results[0].spec.dataset
+def provenance_notes(results: Sequence[CellResult], dataset: str) -> tuple[str, ...]:
+    """Which data and network are behind a table, on our side and, if it used ``dataset``, on the paper's."""
     ours = [_describe(setup, group) for setup, group in by_setup(results).items()]
     theirs = [f"Paper: {paper.data(dataset)}; {paper.network(dataset)}."] if paper.data(dataset) else []
     marked = any(result.spec.method in MARKS for result in results)

@@ -1,0 +1,108 @@
+"""``grotta bench``: every method on the same streams, the table and the report."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from grotta.bench import CellResult, Failure, run_grid
+from grotta.bench.board import make_board
+from grotta.bench.grid import make_grid
+from grotta.bench.report import write_report
+from grotta.bench.report_content import reader_warnings
+from grotta.bench.spec import CellSpec
+from grotta.bench.tables_bench import by_setup, main_table
+from grotta.bench.tables_rich import to_rich
+from grotta.commands.options import DataRoot, Device, Json, Out, comma_separated, comma_separated_numbers
+from grotta.commands.run import to_json as cell_json
+
+
+def bench(
+    dataset: Annotated[str, typer.Option(help="A data set's name (grotta data list) or folder:PATH.")] = "fashion-c",
+    methods: Annotated[str | None, typer.Option(help="Methods, comma-separated; the paper's ten by default.")] = None,
+    gammas: Annotated[str | None, typer.Option(help="Label shifts, comma-separated; 1e-1,1e-4 by default.")] = None,
+    domains: Annotated[
+        str | None,
+        typer.Option("--domains", "--corruptions", help="Domains in stream order, comma-separated; a few by default."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Runs of each cell, with seeds 0, 1, ...")] = 1,
+    full: Annotated[bool, typer.Option("--full", help="All domains, and gammas 1e-1 to 1e-4.")] = False,
+    model: Annotated[str, typer.Option(help="Network NAME (bundled) or NAME@WEIGHTS; the data set's own.")] = "",
+    preset: Annotated[str, typer.Option(help="Settings of the methods: paper or official.")] = "paper",
+    stream: Annotated[str, typer.Option(help="Kind of stream: ptta, rotta, exhaustive or iid.")] = "ptta",
+    period: Annotated[int, typer.Option(help="Images that share a label distribution.")] = 100,
+    batch_size: Annotated[int, typer.Option(help="Images in a step.")] = 64,
+    out: Out = Path("runs"),
+    executor: Annotated[str, typer.Option(help="local (processes of this machine) or ray (a cluster).")] = "local",
+    address: Annotated[str | None, typer.Option(help="Of an existing Ray cluster; without, Ray starts here.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Cells at once; one a core by default.")] = None,
+    device: Device = "cpu",
+    data_root: DataRoot = None,
+    json_output: Json = False,
+) -> None:
+    """Compare methods on the same streams: a live board, then the table and an HTML report.
+
+    Stop it with Ctrl-C and start it again: finished cells are kept, the others go on from their last checkpoint.
+
+    Example: `grotta bench --dataset cifar10-c --methods source,rotta,grotta --gammas 1e-1,1e-4`
+    """
+    specs = make_grid(
+        dataset,
+        methods=comma_separated(methods),
+        gammas=comma_separated_numbers("gammas", gammas),
+        seeds=seeds,
+        domains=comma_separated(domains),
+        model=model,
+        preset=preset,
+        stream=stream,
+        period=period,
+        batch_size=batch_size,
+        full=full,
+        data_root=data_root,
+    )
+    outcomes = run_with_board(
+        specs, out, executor=executor, address=address, workers=workers, device=device, data_root=data_root
+    )
+    results = [outcome for outcome in outcomes if isinstance(outcome, CellResult)]
+    failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+    report = out / "report.html"
+    write_report(results, report, failures=failures)
+    if json_output:
+        typer.echo(json.dumps(to_json(results, failures, report), allow_nan=False))
+    else:
+        show(results, failures, report)
+    if failures:
+        raise typer.Exit(1)
+
+
+def run_with_board(specs: Sequence[CellSpec], out: Path, **how: Any) -> list[CellResult | Failure]:
+    """Run the cells behind a live board; Ctrl-C says how to go on."""
+    try:
+        with make_board(specs) as board:
+            return run_grid(specs, out, on_event=board, **how)
+    except KeyboardInterrupt:
+        typer.echo(f"grotta: stopped; the same command goes on from here (results so far are in {out})", err=True)
+        raise typer.Exit(130) from None
+
+
+def show(results: Sequence[CellResult], failures: Sequence[Failure], report: Path) -> None:
+    """Print the table, what a reader must know, and where the report is."""
+    console = Console()
+    for group in by_setup(results).values():
+        console.print(to_rich(main_table(group)))
+    for warning in reader_warnings(results, failures):
+        console.print(Text(f"Note: {warning}", style="yellow"))
+    console.print(f"Report: {report}", highlight=False, markup=False, soft_wrap=True)
+
+
+def to_json(results: Sequence[CellResult], failures: Sequence[Failure], report: Path) -> dict[str, Any]:
+    """The outcome for programs."""
+    return {
+        "cells": [cell_json(result) for result in results],
+        "failed": [{"spec": failure.spec.to_dict(), "message": failure.message} for failure in failures],
+        "report": str(report),
+    }

@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import pytest
+
+from grotta.bench.grid import TEN_METHODS, make_grid
+from grotta.data.corruptions import CORRUPTIONS
+from grotta.methods import list_methods
+
+
+def test_the_default_is_the_papers_ten_methods_at_two_gammas_on_a_few_whole_corruptions() -> None:
+    grid = make_grid()
+    assert [(spec.gamma, spec.method) for spec in grid] == [(g, m) for g in (1e-1, 1e-4) for m in TEN_METHODS]
+    assert set(TEN_METHODS) <= set(list_methods())
+    assert {spec.domains for spec in grid} == {CORRUPTIONS[: len(grid[0].domains)]}
+    assert {(spec.dataset, spec.model) for spec in grid} == {("fashion-c", "fashion_resnet8")}
+    assert 2 <= len(grid[0].domains) < 15
+
+
+def test_full_is_every_corruption_at_four_gammas() -> None:
+    grid = make_grid(full=True, methods=["source"])
+    assert [spec.gamma for spec in grid] == [1e-1, 1e-2, 1e-3, 1e-4]
+    assert {spec.domains for spec in grid} == {CORRUPTIONS}
+
+
+def test_a_seed_is_that_of_the_stream_and_of_the_method() -> None:
+    grid = make_grid(methods=["source"], gammas=[1.0], seeds=3)
+    assert [(spec.stream_seed, spec.seed) for spec in grid] == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_domains_keep_the_order_that_they_are_given_in(data_root: Path) -> None:
+    grid = make_grid("cifar10-c", domains=["snow", "fog"], data_root=data_root)
+    assert grid[0].domains == ("snow", "fog")
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"methods": ["tent", "magic"]}, "unknown method 'magic'"),
+        ({"methods": []}, "methods: expected different values, at least one"),
+        ({"methods": ["tent", "tent"]}, "methods: expected different values"),
+        ({"gammas": [0.1, 0.0]}, "gamma: expected a positive number, got 0.0"),
+        ({"gammas": [-1.0]}, "gamma: expected a positive number, got -1.0"),
+        ({"dataset": "magic"}, "dataset: expected one of"),
+        ({"domains": ["magic"]}, "domains: expected"),
+        ({"seeds": 0}, "seeds: expected at least 1, got 0"),
+        ({"period": 0}, "period: expected"),
+        ({"preset": "magic", "methods": ["tent"]}, "preset: method 'tent' has no 'magic'"),
+    ],
+)
+def test_what_is_wrong_is_named_before_anything_runs(choice: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_grid(**choice)  # type: ignore[arg-type]
+
+
+def test_a_data_set_without_a_network_asks_for_one(tmp_path: Path) -> None:
+    picture = tmp_path / "night" / "cat" / "1.png"
+    picture.parent.mkdir(parents=True)
+    from PIL import Image
+
+    Image.new("RGB", (8, 8)).save(picture)
+    with pytest.raises(ValueError, match="model: no network comes with .* give one as NAME@WEIGHTS"):
+        make_grid(f"folder:{tmp_path}")

@@ -1,0 +1,132 @@
+"""Real processes: what they give, and what happens when they are killed."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grotta.bench import CellResult, CellSpec, Failure, load_results, run_grid
+from grotta.bench.events import Event, Finished, Progressed, Retried, Started, Waiting
+
+Make = Callable[..., CellSpec]
+Contents = Callable[[Path], dict[str, bytes]]
+
+RUN = """
+import sys
+from grotta.bench import CellSpec, run_grid
+out, root, *specs = sys.argv[1:]
+run_grid([CellSpec.from_json(spec) for spec in specs], out, data_root=root, workers=2, checkpoint_seconds=0)
+"""
+
+
+def process_of(event: Started) -> int:
+    return int(event.worker.removeprefix("process "))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, data_root: Path, make_spec: Make) -> Path:
+    """Four cells, undisturbed, in this process."""
+    out = tmp_path_factory.mktemp("whole")
+    run_grid(grid(make_spec), out, executor="inline", data_root=data_root)
+    return out
+
+
+def grid(make_spec: Make) -> list[CellSpec]:
+    return [make_spec(method, batch_size=16) for method in ("source", "tent", "note", "grotta")]
+
+
+def test_processes_give_the_same_bytes_and_survive_the_death_of_one(
+    tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents, whole: Path
+) -> None:
+    victim = grid(make_spec)[3]
+    events: list[Event] = []
+
+    def on_event(event: Event) -> None:
+        events.append(event)
+        starts = [e for e in events if isinstance(e, Started) and e.spec == victim]
+        if isinstance(event, Progressed) and event.spec == victim and len(starts) == 1:
+            os.kill(process_of(starts[0]), signal.SIGKILL)
+
+    outcomes = run_grid(
+        grid(make_spec), tmp_path, data_root=data_root, workers=2, on_event=on_event, checkpoint_seconds=0
+    )
+    assert all(isinstance(outcome, CellResult) for outcome in outcomes)
+    assert [event.reason for event in events if isinstance(event, Retried)] == ["its process ended with signal 9"]
+    assert contents(tmp_path) == contents(whole)
+
+
+def test_a_cell_whose_process_always_dies_fails_and_the_others_go_on(
+    tmp_path: Path, data_root: Path, make_spec: Make
+) -> None:
+    specs = [make_spec("grotta"), make_spec("source")]
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Started) and event.spec == specs[0]:
+            os.kill(process_of(event), signal.SIGKILL)
+
+    failure, result = run_grid(specs, tmp_path, data_root=data_root, workers=1, on_event=on_event)
+    assert isinstance(failure, Failure)
+    assert failure.message == "its process ended with signal 9 (2 times)"
+    assert load_results(tmp_path) == [result]
+
+
+def test_a_run_killed_at_a_random_moment_goes_on_to_the_same_bytes(
+    tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents, whole: Path
+) -> None:
+    specs = [spec.to_json() for spec in grid(make_spec)]
+    process = subprocess.Popen([sys.executable, "-c", RUN, str(tmp_path), str(data_root), *specs])
+    while process.poll() is None and not list(tmp_path.glob("cells/*/checkpoint.safetensors")):
+        time.sleep(0.01)
+    time.sleep(random.uniform(0, 0.5))
+    process.kill()
+    process.wait()
+    run_grid(grid(make_spec), tmp_path, executor="inline", data_root=data_root, checkpoint_seconds=0)
+    assert contents(tmp_path) == contents(whole)
+
+
+def test_two_runs_at_once_in_one_directory_share_the_work(
+    tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents, whole: Path
+) -> None:
+    events: list[list[Event]] = [[], []]
+
+    def run(mine: list[Event]) -> None:
+        run_grid(grid(make_spec), tmp_path, data_root=data_root, workers=1, on_event=mine.append)
+
+    threads = [threading.Thread(target=run, args=(mine,)) for mine in events]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert contents(tmp_path) == contents(whole)
+    for mine in events:
+        assert {event.spec for event in mine if isinstance(event, Finished)} == set(grid(make_spec))
+    computed = [{event.spec for event in mine if isinstance(event, Progressed)} for mine in events]
+    assert not computed[0] & computed[1]
+    waited = [event for mine in events for event in mine if isinstance(event, Waiting)]
+    assert len(waited) <= len(grid(make_spec)) * 2
+
+
+def test_ctrl_c_stops_the_workers_and_keeps_what_is_done(
+    tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents, whole: Path
+) -> None:
+    started: list[int] = []
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Started):
+            started.append(process_of(event))
+        if isinstance(event, Progressed):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_grid(grid(make_spec), tmp_path, data_root=data_root, workers=1, on_event=on_event, checkpoint_seconds=0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[0], 0)
+    run_grid(grid(make_spec), tmp_path, executor="inline", data_root=data_root)
+    assert contents(tmp_path) == contents(whole)

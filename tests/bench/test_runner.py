@@ -1,0 +1,77 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grotta.bench import CellResult, CellSpec, Failure, load_results, run_grid
+from grotta.bench.events import Event, Finished, Progressed, Started, Warned
+
+Make = Callable[..., CellSpec]
+
+
+def test_outcomes_come_in_the_order_of_the_specs(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
+    specs = [make_spec("source"), make_spec("tent"), make_spec("bn"), make_spec("source", label="again")]
+    outcomes = run_grid(specs, tmp_path, executor="inline", data_root=data_root)
+    assert [outcome.spec.label for outcome in outcomes] == ["source", "tent", "bn", "again"]
+    assert len(load_results(tmp_path)) == 3
+
+
+def test_the_longest_cells_come_first_and_finished_ones_never(
+    tmp_path: Path, data_root: Path, make_spec: Make
+) -> None:
+    specs = [make_spec("source"), make_spec("tent"), make_spec("bn", domains=("fog",))]
+    run_grid(specs[:1], tmp_path, executor="inline", data_root=data_root)
+    events: list[Event] = []
+    run_grid(specs, tmp_path, executor="inline", data_root=data_root, on_event=events.append)
+    assert [event.spec.method for event in events if isinstance(event, Started)] == ["tent", "bn"]
+    reused = [event for event in events if isinstance(event, Finished) and event.reused]
+    assert [event.spec.method for event in reused] == ["source"]
+    last = [event.progress for event in events if isinstance(event, Progressed)][-1]
+    assert last.images == last.total == 140
+
+
+def test_a_failed_cell_is_reported_and_the_others_go_on(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
+    specs = [make_spec("grotta", options={"alpha": 2.0}), make_spec("source")]
+    failure, result = run_grid(specs, tmp_path, executor="inline", data_root=data_root)
+    assert isinstance(failure, Failure)
+    assert "alpha" in failure.message
+    assert "\n" not in failure.message
+    assert "Traceback" in failure.details
+    assert isinstance(result, CellResult)
+    assert load_results(tmp_path) == [result]
+
+
+def test_a_damaged_cell_is_warned_of_and_runs_again(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
+    [result] = run_grid([make_spec()], tmp_path, executor="inline", data_root=data_root)
+    assert isinstance(result, CellResult)
+    (result.directory / "result.json").write_text("{")
+    events: list[Event] = []
+    [again] = run_grid([make_spec()], tmp_path, executor="inline", data_root=data_root, on_event=events.append)
+    assert again == result
+    assert any(isinstance(event, Warned) and "damaged" in event.message for event in events)
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [({"workers": 0}, "workers: expected at least 1"), ({"executor": "magic"}, "executor: expected one of local, ray")],
+)
+def test_bad_choices_are_refused_before_anything_runs(
+    tmp_path: Path, make_spec: Make, choice: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        run_grid([make_spec()], tmp_path / "out", **choice)  # type: ignore[arg-type]
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_bad_spec_stops_all_before_anything_runs(tmp_path: Path, make_spec: Make) -> None:
+    with pytest.raises(ValueError, match="unknown method 'magic'"):
+        run_grid([make_spec(), make_spec("magic")], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_directory_that_cannot_be_written_to_is_an_error_before_anything_runs(
+    tmp_path: Path, make_spec: Make
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        run_grid([make_spec()], tmp_path / "file")
