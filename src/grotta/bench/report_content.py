@@ -1,0 +1,177 @@
+"""What a report says, apart from how it looks: sections of tables and figures, and what a reader must be warned of."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from grotta.bench.events import Failure
+from grotta.bench.figures import Figure
+from grotta.bench.figures_bench import curves, first_runs, zeta_panel
+from grotta.bench.paper import gamma_name
+from grotta.bench.results import CellResult
+from grotta.bench.spec import CellSpec
+from grotta.bench.tables import Table
+from grotta.bench.tables_bench import (
+    Setup,
+    by_setup,
+    domain_table,
+    gamma_head,
+    gammas,
+    main_table,
+    row_key,
+    row_keys,
+    row_label,
+    transfer_table,
+)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A table of anything: numbers sort as numbers, ``None`` is a blank."""
+
+    name: str
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str | float | None, ...], ...]
+    decimals: int = 1
+    notes: tuple[str, ...] = ()
+
+
+Block = Table | Figure | Listing
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report."""
+
+    name: str
+    title: str
+    intro: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that a report shows."""
+
+    title: str
+    sections: tuple[Section, ...]
+    results: tuple[CellResult, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables of all sections."""
+        return [block for section in self.sections for block in section.blocks if isinstance(block, Table)]
+
+    @property
+    def figures(self) -> list[Figure]:
+        """The figures of all sections."""
+        return [block for section in self.sections for block in section.blocks if isinstance(block, Figure)]
+
+
+def benchmark_sections(results: Sequence[CellResult]) -> list[Section]:
+    """A section for every setup, one for all source models of a data set together."""
+    groups: dict[str, list[tuple[Setup, list[CellResult]]]] = defaultdict(list)
+    for setup, found in by_setup(results).items():
+        groups[setup.dataset].append((setup, found))
+    sections = []
+    for dataset, setups in groups.items():
+        sources = [(setup, found) for setup, found in setups if setup.source]
+        if len({setup.source for setup, _ in sources}) > 1:
+            sections.append(_transfer_section(dataset, [result for _, found in sources for result in found]))
+            setups = [pair for pair in setups if pair not in sources]
+        sections += [
+            _setup_section(f"{dataset}-{number}" if number else dataset, setup, found)
+            for number, (setup, found) in enumerate(setups)
+        ]
+    return sections
+
+
+def reader_warnings(results: Sequence[CellResult], failures: Iterable[Failure] = ()) -> list[str]:
+    """What a reader of the numbers must know: failed cells, short domains, mixed software or weights."""
+    found = [f"Failed: {_where(failure.spec)}: {failure.message}" for failure in failures]
+    said: dict[str, list[str]] = defaultdict(list)
+    for result in results:
+        for warning in result.warnings:
+            said[f"{result.spec.dataset}: {warning}"].append(row_label(row_key(result.spec))[0])
+    found += [f"{warning} ({', '.join(dict.fromkeys(rows))})." for warning, rows in said.items()]
+    for setup, group in by_setup(results).items():
+        if len({result.model_fingerprint for result in group}) > 1:
+            found.append(f"{setup.dataset}: cells of one table ran with different weights of {setup.model}.")
+        if len({result.provenance for result in group}) > 1:
+            found.append(f"{setup.dataset}: cells of one table ran on published and on regenerated data.")
+    versions = {tuple(sorted(result.versions.items())) for result in results}
+    if len(versions) > 1:
+        found.append(f"The cells were made with {len(versions)} different sets of software versions; see each cell.")
+    return found
+
+
+def speed_listing(results: Sequence[CellResult]) -> Listing | None:
+    """Time and memory by row, if any are known; they are of the machine that ran the cells."""
+    timed = [result for result in results if math.isfinite(result.seconds)]
+    rows = []
+    for setup, group in by_setup(timed).items():
+        for key in row_keys(group):
+            cells = [result for result in group if row_key(result.spec) == key]
+            rows.append(
+                (
+                    setup.dataset,
+                    row_label(key)[0],
+                    median(result.images_per_second for result in cells),
+                    max(result.peak_memory_mb for result in cells),
+                    sum(result.seconds for result in cells),
+                )
+            )
+    heads = ("Data", "Method", "Images a second, median", "Peak memory, MB", "Seconds, all cells")
+    note = "Of the machine that ran the cells, with as many cells at once as it was asked for; not part of any result."
+    return Listing("speed", "Time and memory", heads, tuple(rows), 0, (note,)) if rows else None
+
+
+def _setup_section(name: str, setup: Setup, results: list[CellResult]) -> Section:
+    plain = [result for result in results if row_key(result.spec) == result.spec.method] or results
+    blocks: list[Block] = [main_table(plain, name=f"{name}-main")]
+    if len(plain) < len(results):
+        methods = {result.spec.method for result in results if row_key(result.spec) != result.spec.method}
+        varied = [result for result in results if result.spec.method in methods]
+        blocks.append(main_table(varied, name=f"{name}-variants", title=f"{setup.dataset}: variants, error (%) by γ"))
+    blocks.append(curves(plain, f"{name}-curves"))
+    blocks += [zeta_figure(plain, f"{name}-zeta")]
+    blocks += [domain_table(plain, gamma, name=f"{name}-domains") for gamma in gammas(plain)]
+    intro = f"{setup.model} on {len(setup.domains)} domains of {setup.dataset}, one after the other, never reset."
+    return Section(name, f"{setup.dataset}, {setup.model}", intro, tuple(block for block in blocks if _shows(block)))
+
+
+def _transfer_section(dataset: str, results: list[CellResult]) -> Section:
+    blocks: list[Block] = [main_table(results, name=f"{dataset}-main")]
+    for gamma in gammas(results):
+        here = [result for result in results if result.spec.gamma == gamma]
+        blocks += [transfer_table(here, key, gamma, name=f"{dataset}-transfer") for key in row_keys(here)]
+    intro = "Each domain's own model on the other domains, one after the other; the main table averages the models."
+    return Section(dataset, dataset, intro, tuple(blocks))
+
+
+def zeta_figure(results: Sequence[CellResult], name: str = "zeta", method: str = "grotta") -> Figure:
+    """The imbalance score over time, a line a gamma."""
+    named: dict[str, CellResult] = {}
+    for gamma in gammas(results):
+        first = first_runs([r for r in results if r.spec.gamma == gamma and row_key(r.spec) == method])
+        named |= {f"γ = {gamma_head(gamma_name(gamma))}": result for result in first.values()}
+    return Figure(
+        name=name,
+        title="Imbalance score over time",
+        caption=f"ζ of each batch of {row_label(method)[0]}'s predictions, averaged over the neighbouring batches: the "
+        "smaller γ, the more one-sided the batches.",
+        panels=(zeta_panel(named, "Imbalance score ζ"),) if named else (),
+        results=tuple(named.values()),
+    )
+
+
+def _shows(block: Block) -> bool:
+    return not isinstance(block, Figure) or bool(block.panels)
+
+
+def _where(spec: CellSpec) -> str:
+    return f"{spec.label} on {spec.dataset}, γ = {spec.gamma:g}, seeds {spec.stream_seed} and {spec.seed}"

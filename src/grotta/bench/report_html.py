@@ -1,0 +1,174 @@
+"""A report as one HTML page that needs nothing else: no network, no other file."""
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib import resources
+
+from grotta._version import __version__
+from grotta.bench import paper
+from grotta.bench.figures import Figure
+from grotta.bench.figures_svg import DARK_VARIABLES, FIGURE_CSS, LIGHT_VARIABLES, panel_svg, swatch_svg
+from grotta.bench.report_command import command
+from grotta.bench.report_content import Block, Listing, Report, Section
+from grotta.bench.results import CellResult
+from grotta.bench.tables import Table
+from grotta.bench.tables_bench import by_setup, row_key, row_label
+from grotta.bench.tables_html import framed, head_html, to_html
+
+_LIGHT = "--card:#f6f8fa;--link:#0550ae;--gain:#b42318;--warn:#fff8e1;--warn-edge:#d4a72c;"
+_DARK = "--card:#161b22;--link:#79b8ff;--gain:#ff8a80;--warn:#2b2410;--warn-edge:#7d6420;"
+# The page may not fetch anything, whatever is in it.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+
+
+def report_html(report: Report) -> str:
+    """The whole page; the same bytes for the same report."""
+    parts = [
+        f"<header><h1>{escape(report.title)}</h1>{_lead(report.results)}</header>",
+        _contents(report),
+        _warnings(report.warnings),
+        "<main>",
+        *map(_section, report.sections),
+        _sources(report.results),
+        _cells(report.results),
+        "</main>",
+        f"<footer>Made by grotta {escape(__version__)}.</footer>",
+        '<p id="status" class="hidden" role="status"></p>',
+        '<dialog id="behind" aria-label="What is behind this number"><div id="behind-cells"></div>'
+        '<form method="dialog"><button class="button">Close</button></form></dialog>',
+    ]
+    style = (
+        f":root{{{LIGHT_VARIABLES}{_LIGHT}}}@media(prefers-color-scheme:dark){{:root{{{DARK_VARIABLES}{_DARK}}}}}"
+        f"{FIGURE_CSS}\n{_asset('report.css')}"
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(report.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        + "\n".join(part for part in parts if part)
+        + f"\n<script>{_asset('report.js')}</script>\n</body>\n</html>\n"
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files("grotta.bench").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _lead(results: Sequence[CellResult]) -> str:
+    datasets = ", ".join(dict.fromkeys(result.spec.dataset for result in results))
+    images = sum(result.images for result in results)
+    return (
+        f'<p class="lead">{len(results):,} cells, {images:,} images, on {escape(datasets) or "no data"}. Errors in per '
+        "cent, lower is better: <strong>best</strong>, <u>second</u>. Choose a number to see the command and the "
+        "stream behind it, a column's head to sort by it.</p>"
+    )
+
+
+def _contents(report: Report) -> str:
+    links = [(section.name, section.title) for section in report.sections]
+    links += [("sources", "Data, networks, versions"), ("cells", "All cells")]
+    listed = "".join(f'<li><a href="#{escape(name)}">{escape(title)}</a></li>' for name, title in links)
+    return f'<nav aria-label="Contents"><ol>{listed}</ol></nav>'
+
+
+def _warnings(warnings: Iterable[str]) -> str:
+    listed = "".join(f"<li>{escape(warning)}</li>" for warning in warnings)
+    return f'<section class="warn" id="warnings"><h2>Warnings</h2><ul>{listed}</ul></section>' if listed else ""
+
+
+def _section(section: Section) -> str:
+    blocks = "\n".join(map(_block, section.blocks))
+    return (
+        f'<section id="{escape(section.name)}"><h2>{escape(section.title)}</h2>\n'
+        f"<p>{escape(section.intro)}</p>\n{blocks}</section>"
+    )
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Table):
+        return to_html(block)
+    return _figure(block) if isinstance(block, Figure) else _listing(block)
+
+
+def _figure(figure: Figure) -> str:
+    name = escape(figure.name)
+    heading = len(figure.panels) > 1
+    panels = "".join(panel_svg(panel, f"{name}-{i}", heading=heading) for i, panel in enumerate(figure.panels))
+    legend = "".join(f"<li>{swatch_svg(series)}{escape(series.label)}</li>" for series in figure.legend)
+    legend = f'<ul class="legend">{legend}</ul>' if legend else ""
+    return (
+        f'<section class="block" id="{name}"><h3>{escape(figure.title)}</h3><figure><div class="panels">{panels}</div>'
+        f"{legend}<figcaption>{escape(figure.caption)} {_behind(figure.results)}</figcaption></figure></section>"
+    )
+
+
+def _behind(results: Sequence[CellResult]) -> str:
+    """A link to all cells behind a figure."""
+    ids = list(dict.fromkeys(result.spec.id for result in results))
+    if not ids:
+        return ""
+    word = "cell" if len(ids) == 1 else "cells"
+    return f'<a href="#cell-{ids[0]}" data-cells="{" ".join(ids)}">{len(ids)} {word} behind it</a>'
+
+
+def _listing(listing: Listing) -> str:
+    rows = "".join(f"<tr>{''.join(_item(v, i, listing.decimals) for i, v in enumerate(r))}</tr>" for r in listing.rows)
+    grid = f"<table>{head_html(listing.heads)}<tbody>{rows}</tbody></table>"
+    return framed(listing.name, listing.title, grid, list(listing.notes))
+
+
+def _item(value: str | float | None, place: int, decimals: int) -> str:
+    tag = 'th scope="row"' if place == 0 else "td"
+    if value is None or isinstance(value, str):
+        text = escape(value or "")
+        return f'<{tag} class="text" data-value="{text}">{text}</{tag[:2]}>'
+    return f'<{tag} data-value="{value!r}">{value:,.{decimals}f}</{tag[:2]}>'
+
+
+def _sources(results: Sequence[CellResult]) -> str:
+    """Which data, network and software are behind the numbers, and which behind the paper's."""
+    rows = []
+    for setup, group in by_setup(results).items():
+        weights = ", ".join(sorted({result.model_fingerprint[:12] for result in group}))
+        data = ", ".join(sorted({result.provenance for result in group}))
+        theirs = [part for part in (paper.data(setup.dataset), paper.network(setup.dataset)) if part]
+        rows.append((setup.dataset, data, setup.model, weights, "; ".join(theirs) or None))
+    heads = ("Data", "Provenance", "Network", "Fingerprint of its weights", "The paper used")
+    versions = sorted({f"{name} {version}" for result in results for name, version in result.versions.items()})
+    note = f"Software: {', '.join(versions)}." if versions else "No cell has finished."
+    listing = Listing("used", "What was used", heads, tuple(rows), notes=(note,))
+    return f'<section id="sources"><h2>Data, networks, versions</h2>\n{_listing(listing)}</section>'
+
+
+def _cells(results: Sequence[CellResult]) -> str:
+    listed = "\n".join(map(_cell, results))
+    return (
+        '<section id="cells"><h2>All cells</h2>\n<p>A cell is one method on one stream. Its command gives the same '
+        "numbers again, to the last bit.</p>\n"
+        f"<details><summary>{len(results):,} cells</summary>\n{listed}</details></section>"
+    )
+
+
+def _cell(result: CellResult) -> str:
+    spec = result.spec
+    domains = ", ".join(f"{domain} {error:.1f}" for domain, error in result.domain_errors.items())
+    speed = f"{result.images_per_second:,.0f} images a second, {result.peak_memory_mb:,.0f} MB at most"
+    facts = {
+        "Command": f"<code>{escape(command(spec))}</code>",
+        "Stream": f"<code>{escape(result.stream_hash)}</code>",
+        "Errors by domain": escape(domains),
+        "Data": escape(f"{spec.dataset}, {result.provenance}, {result.images:,} images, {result.classes} classes"),
+        "Network": f"{escape(result.model)} <code>{escape(result.model_fingerprint[:16])}</code>",
+        "Versions": escape(", ".join(f"{name} {version}" for name, version in result.versions.items())),
+        "Time": escape(speed) if math.isfinite(result.seconds) else "",
+        "Warnings": escape("; ".join(result.warnings)),
+    }
+    listed = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in facts.items() if text)
+    summary = (
+        f"{row_label(row_key(spec))[0]} on {spec.dataset}, γ = {spec.gamma:g}, seeds {spec.stream_seed} and "
+        f"{spec.seed}: {result.error:.2f} %"
+    )
+    return f'<details id="cell-{spec.id}"><summary>{escape(summary)}</summary><dl>{listed}</dl></details>'

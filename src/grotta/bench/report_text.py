@@ -1,0 +1,91 @@
+"""A report as Markdown and as CSV."""
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+
+from grotta._version import __version__
+from grotta.bench.figures import Figure
+from grotta.bench.report_command import command
+from grotta.bench.report_content import Block, Listing, Report
+from grotta.bench.results import CellResult
+from grotta.bench.tables import Table
+from grotta.bench.tables_text import to_markdown
+
+_SPEC_COLUMNS = ("dataset", "gamma", "preset", "stream", "period", "batch_size", "stream_seed", "seed")
+CELL_COLUMNS = (
+    *("cell", "row", *_SPEC_COLUMNS, "domains", "error", "errors_by_domain", "stream_hash"),
+    *("model", "model_fingerprint", "provenance", "versions", "images_per_second", "peak_memory_mb", "command"),
+)
+
+
+def report_markdown(report: Report, figure_directory: str) -> str:
+    """The report in GitHub's Markdown; its figures are files in ``figure_directory``."""
+    parts = [f"# {report.title}"]
+    if report.warnings:
+        parts.append("\n".join(["> **Warnings**", ">", *(f"> - {warning}" for warning in report.warnings)]))
+    for section in report.sections:
+        parts += [f"## {section.title}", section.intro]
+        parts += [_block(block, figure_directory).rstrip("\n") for block in section.blocks]
+    parts += ["## All cells", *_cells(report.results), f"Made by grotta {__version__}."]
+    return "\n\n".join(parts) + "\n"
+
+
+def cells_csv(results: Sequence[CellResult]) -> str:
+    """All cells, a line each, with the command that runs it again."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CELL_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(map(_cell_line, results))
+    return text.getvalue()
+
+
+def _block(block: Block, figure_directory: str) -> str:
+    if isinstance(block, Table):
+        return to_markdown(block)
+    if isinstance(block, Figure):
+        return f"**{block.title}**\n\n![{block.title}]({figure_directory}/{block.name}.svg)\n\n{block.caption}"
+    return _listing(block)
+
+
+def _listing(listing: Listing) -> str:
+    lines = [
+        f"| {' | '.join(listing.heads)} |",
+        f"|{'---|' * len(listing.heads)}",
+        *(f"| {' | '.join(_item(value, listing.decimals) for value in row)} |" for row in listing.rows),
+    ]
+    notes = [f"- {note}" for note in listing.notes]
+    return "\n".join([f"**{listing.title}**", "", *lines, *([""] if notes else []), *notes])
+
+
+def _item(value: str | float | None, decimals: int) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return f"{value:,.{decimals}f}"
+
+
+def _cells(results: Sequence[CellResult]) -> list[str]:
+    lines = ["| Cell | Error (%) | Stream | Command |", "|---|---:|---|---|"]
+    lines += [f"| {r.spec.id} | {r.error:.2f} | {r.stream_hash[:16]} | `{command(r.spec)}` |" for r in results]
+    return ["\n".join(lines)]
+
+
+def _cell_line(result: CellResult) -> dict[str, object]:
+    spec = result.spec
+    return {
+        "cell": spec.id,
+        "row": spec.label,
+        **{name: getattr(spec, name) for name in _SPEC_COLUMNS},
+        "domains": " ".join(spec.domains),
+        "error": result.error,
+        "errors_by_domain": " ".join(f"{domain}={error!r}" for domain, error in result.domain_errors.items()),
+        "stream_hash": result.stream_hash,
+        "model": result.model,
+        "model_fingerprint": result.model_fingerprint,
+        "provenance": result.provenance,
+        "versions": " ".join(f"{name}={version}" for name, version in result.versions.items()),
+        "images_per_second": result.images_per_second if math.isfinite(result.seconds) else None,
+        "peak_memory_mb": result.peak_memory_mb if math.isfinite(result.seconds) else None,
+        "command": command(spec),
+    }

@@ -1,0 +1,266 @@
+"""The report: complete, self-contained, well formed, the same bytes for the same results."""
+
+import csv
+import io
+import json
+import re
+import shlex
+from html.parser import HTMLParser
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from grotta.bench.events import Failure
+from grotta.bench.report import make_report, write_report
+from grotta.bench.report_command import command
+from grotta.bench.report_content import benchmark_sections, reader_warnings
+from grotta.bench.report_html import report_html
+from grotta.bench.report_text import CELL_COLUMNS, cells_csv, report_markdown
+from grotta.bench.results import load_results
+from grotta.bench.spec import CellSpec
+from grotta.commands import report as report_command
+
+VOID = {"meta", "br", "hr", "img", "input", "link"}
+
+
+class Page(HTMLParser):
+    """Checks that elements nest, and keeps ids, links and text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.attributes, self.tags, self.text = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> without a start"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture
+def results(make_result, write_run):
+    made = [
+        make_result(method, gamma, {"fog": error, "snow": error + 10}, stream_seed=seed, seed=seed, options=options)
+        for method, options, error in [
+            ("source", {}, 40.0),
+            ("ods", {}, 60.0),
+            ("grotta", {}, 8.0),
+            ("grotta", {"k": 9}, 9.0),
+        ]
+        for gamma in (0.1, 0.0001)
+        for seed in (0, 1)
+    ]
+    return load_results(write_run(made))
+
+
+@pytest.fixture
+def page(results):
+    return Page(report_html(make_report(results)))
+
+
+def test_html_is_well_formed_with_unique_ids(page):
+    assert len(page.ids) == len(set(page.ids))
+    assert page.tags.count("h1") == 1
+    assert {"table", "svg", "dialog", "main", "nav"} <= set(page.tags)
+
+
+def test_nothing_is_fetched(results):
+    text = report_html(make_report(results))
+    page = Page(text)
+    fetching = [
+        (tag, name, value) for tag, name, value in page.attributes if name in ("src", "srcset", "data", "action")
+    ]
+    assert fetching == []
+    assert all(value.startswith("#") for _, name, value in page.attributes if name == "href")
+    assert not re.search(r"https?://|url\(|@import|fetch\(|XMLHttpRequest", text)
+    assert {"link", "img", "iframe", "object"}.isdisjoint(page.tags)
+    assert "default-src 'none'" in text
+
+
+def test_every_link_leads_somewhere(page):
+    targets = {value[1:] for _, name, value in page.attributes if name == "href"}
+    assert targets <= set(page.ids)
+    named = {f"cell-{key}" for _, name, value in page.attributes if name == "data-cells" for key in value.split()}
+    assert named
+    assert named <= set(page.ids)
+
+
+def test_every_number_has_its_command_and_stream(results):
+    text = report_html(make_report(results))
+    shown = "".join(Page(text).text)
+    for result in results:
+        assert f'id="cell-{result.spec.id}"' in text
+        assert result.stream_hash in shown
+        assert command(result.spec) in shown
+    cells = re.findall(r"<td data-value=\"[0-9.]+\">(.*?)</td>", text)
+    numbers = [cell for cell in cells if "<a" in cell]
+    assert len(numbers) == len(
+        [c for t in make_report(results).tables for r in t.rows for c in r.cells if c.mean is not None]
+    )
+
+
+def test_the_page_works_on_a_phone_and_in_the_dark(page):
+    assert ("meta", "content", "width=device-width, initial-scale=1") in page.attributes
+    assert ("meta", "content", "light dark") in page.attributes
+    assert page.tags.count("table") == [value for _, name, value in page.attributes if name == "class"].count("scroll")
+
+
+def test_heads_are_buttons_and_rows_have_headers(page):
+    assert page.tags.count("th") > page.tags.count("table")
+    assert ("th", "scope", "col") in page.attributes
+    assert ("th", "scope", "row") in page.attributes
+
+
+def test_marks_provenance_versions_and_paper_are_on_the_page(results):
+    text = "".join(Page(report_html(make_report(results))).text)
+    for word in ("regenerated", "WideResNet-28-10", "no code of ODS is public", "torch 2.6", "paper 13.1", "↓32.0"):
+        assert word in text, word
+
+
+def test_what_comes_from_outside_is_escaped(make_result):
+    evil = make_result("source", 0.1, {"<script>alert(1)</script>": 40.0}, dataset='folder:/a"><b>', model="<i>net</i>")
+    failure = Failure(CellSpec(method="bn", dataset="d", domains=("x",), gamma=0.1), "<script>boom</script>")
+    text = report_html(make_report([evil], sections=(), failures=[failure]))
+    page = Page(text)
+    assert page.tags.count("script") == 1
+    assert "i" not in page.tags
+    assert "b" not in page.tags
+
+
+def test_warnings_name_failed_cells_short_domains_and_mixtures(make_result):
+    short = make_result("grotta", 0.1, {"fog": 10.0}, warnings=("1 of 1 domains are short",))
+    other = make_result("bn", 0.1, {"fog": 10.0}, provenance="published")
+    failure = Failure(CellSpec(method="cotta", dataset="cifar10-c", domains=("fog",), gamma=0.1), "out of memory")
+    warnings = reader_warnings([short, other], [failure])
+    assert warnings[0].startswith("Failed: cotta on cifar10-c, γ = 0.1, seeds 0 and 0: out of memory")
+    assert "cifar10-c: 1 of 1 domains are short (GRoTTA)." in warnings
+    assert any("published and on regenerated" in warning for warning in warnings)
+    assert all(
+        warning in "".join(Page(report_html(make_report([], failures=[failure]))).text) for warning in warnings[:1]
+    )
+
+
+def test_variants_have_a_table_of_their_own(results):
+    [section] = benchmark_sections(results)
+    names = [block.name for block in section.blocks]
+    assert names[:2] == ["cifar10-c-main", "cifar10-c-variants"]
+    assert [row.label for row in section.blocks[0].rows] == ["Source", "ODS", "GRoTTA"]
+    assert [row.label for row in section.blocks[1].rows] == ["GRoTTA", "GRoTTA k=9"]
+
+
+def test_setups_are_not_mixed(make_result, write_run):
+    made = [make_result("bn", 0.1, {"fog": 10.0}), make_result("bn", 0.1, {"fog": 20.0}, period=10)]
+    sections = benchmark_sections(load_results(write_run(made)))
+    assert [section.name for section in sections] == ["cifar10-c", "cifar10-c-1"]
+    assert {section.blocks[0].rows[0].cells[0].mean for section in sections} == {10.0, 20.0}
+
+
+def test_files_are_the_same_bytes_for_the_same_results(results, tmp_path):
+    for name, given in [("one", results), ("two", results[::-1])]:
+        write_report(given, tmp_path / name / "report.html")
+    first = sorted(path for path in (tmp_path / "one").rglob("*") if path.is_file())
+    assert {path.suffix for path in first} == {".html", ".md", ".csv", ".svg"}
+    for path in first:
+        other = tmp_path / "two" / path.relative_to(tmp_path / "one")
+        assert path.read_bytes() == other.read_bytes()
+
+
+def test_markdown_has_all_tables_figures_and_commands(results):
+    report = make_report(results)
+    text = report_markdown(report, "report-figures")
+    assert all(table.title in text for table in report.tables)
+    assert all(f"report-figures/{figure.name}.svg" in text for figure in report.figures)
+    assert all(command(result.spec) in text for result in results)
+    assert "<svg" not in text
+
+
+def test_cells_csv_reads_back(results):
+    lines = list(csv.DictReader(io.StringIO(cells_csv(results))))
+    assert tuple(lines[0]) == CELL_COLUMNS
+    assert [float(line["error"]) for line in lines] == [result.error for result in results]
+    assert [line["stream_hash"] for line in lines] == [result.stream_hash for result in results]
+
+
+def test_a_report_of_nothing_is_a_page(tmp_path):
+    files = write_report([], tmp_path / "report.html")
+    Page(files[0].read_text())
+
+
+def parsed(line):
+    """The spec that ``grotta run`` would make of a command line."""
+    from grotta.commands import run
+
+    seen = {}
+
+    def remember(spec, *args, **kwargs):
+        seen["spec"] = spec
+        raise typer.Exit
+
+    app = typer.Typer()
+    app.command()(run.run)
+    words = shlex.split(line)
+    assert words[:2] == ["grotta", "run"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "run_cell", remember)
+        CliRunner().invoke(app, words[2:], catch_exceptions=False)
+    return seen["spec"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"gamma": 1e-4},
+        {"gamma": 0.123456789, "seed": 3, "stream_seed": 2, "period": 50, "batch_size": 16, "stream": "exhaustive"},
+        {
+            "gamma": 0.1,
+            "method": "grotta",
+            "options": {"k": 10, "affinity": "rbf", "output": None, "train": False, "lam": 0.6},
+        },
+        {"gamma": 0.1, "method": "grotta", "preset": "official", "domains": ("snow", "fog")},
+    ],
+)
+def test_the_command_gives_the_same_cell(fields, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = {"method": "source", "dataset": "fashion-c", "domains": ("fog",), "model": "fashion_resnet8", **fields}
+    spec = CellSpec(**given)
+    assert parsed(command(spec)).id == spec.id
+
+
+def invoke(*words):
+    app = typer.Typer()
+    app.command()(report_command.report)
+    return CliRunner().invoke(app, [*map(str, words)])
+
+
+def test_grotta_report_writes_what_is_asked_for(results, tmp_path):
+    runs = results[0].directory.parent.parent
+    outcome = invoke(runs, "--out", tmp_path / "page.html", "--format", "html", "--json")
+    assert outcome.exit_code == 0
+    assert json.loads(outcome.stdout)["files"] == [str(tmp_path / "page.html")]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["page.html"]
+    assert invoke(runs).stdout.splitlines()[0] == str(runs / "report.html")
+
+
+@pytest.mark.parametrize(("words", "said"), [(["--format", "pdf"], "format"), (["elsewhere"], "no cells")])
+def test_grotta_report_says_what_is_wrong(words, said, results, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = invoke(*words)
+    assert isinstance(outcome.exception, ValueError)
+    assert said in str(outcome.exception)
