@@ -1,0 +1,176 @@
+"""The paper's tables and figures by name: which cells each needs, and what is made of them."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from grotta.bench.figures import Figure
+from grotta.bench.grid import make_grid
+from grotta.bench.report_content import Block, Section
+from grotta.bench.results import CellResult, write_file
+from grotta.bench.spec import CellSpec
+from grotta.bench.tables_bench import TRANSFER_DOMAINS
+
+Found = Mapping[str, CellResult]  # finished cells by the id of their spec
+SOURCE = "{source}"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """On what the paper's experiments are repeated.
+
+    Attributes:
+        bases: a spec for each source model, with its data set, domains and network; its method and gamma do not count.
+        methods: the methods compared.
+        gammas: the label shifts, the largest first.
+        seeds: how many runs of each cell.
+    """
+
+    bases: tuple[CellSpec, ...]
+    methods: tuple[str, ...]
+    gammas: tuple[float, ...]
+    seeds: int = 1
+
+    @property
+    def dataset(self) -> str:
+        """The data set's name."""
+        return self.bases[0].dataset
+
+    @property
+    def hardest(self) -> float:
+        """The smallest gamma."""
+        return min(self.gammas)
+
+    def cells(self, method: str, gamma: float, options: Mapping[str, Any] | None = None) -> list[CellSpec]:
+        """The cells of a method at a gamma: one for each source model and seed."""
+        given: Any = options or {}
+        return [
+            replace(base, method=method, gamma=gamma, options=given, stream_seed=seed, seed=seed, label="")
+            for base in self.bases
+            for seed in range(self.seeds)
+        ]
+
+    def one_domain(self) -> Self:
+        """One run on the first domain alone, as for the paper's toy experiments."""
+        base = self.bases[0]
+        return replace(self, bases=(replace(base, domains=base.domains[:1]),), seeds=1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The scope as plain JSON values."""
+        bases = [{k: v for k, v in base.to_dict().items() if k != "label"} for base in self.bases]
+        return {"bases": bases, "methods": list(self.methods), "gammas": list(self.gammas), "seeds": self.seeds}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The scope that :meth:`to_dict` gave."""
+        bases = tuple(CellSpec.from_dict(base) for base in values["bases"])
+        return cls(bases, tuple(values["methods"]), tuple(values["gammas"]), int(values["seeds"]))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A table or a figure of the paper.
+
+    Attributes:
+        name: what it is asked for by.
+        title: of its section in the report.
+        about: where it is in the paper and what it shows.
+        cells: the cells it needs.
+        blocks: what is made of those that were found.
+    """
+
+    name: str
+    title: str
+    about: str
+    cells: Callable[[Scope], list[CellSpec]]
+    blocks: Callable[[Scope, Found], list[Block]]
+
+
+def make_scope(
+    dataset: str,
+    *,
+    methods: Sequence[str] | None = None,
+    gammas: Sequence[float] | None = None,
+    domains: Sequence[str] | None = None,
+    model: str = "",
+    seeds: int = 1,
+    full: bool = False,
+    data_root: Path | None = None,
+) -> Scope:
+    """The scope for a data set; in short, a few domains and two gammas, unless ``full``.
+
+    On PACS, OfficeHome and DomainNet, ``model`` has ``{source}`` in the place of the source domain's name, and each
+    domain's model meets all others; with ``domains``, one model meets those.
+    """
+    every: dict[str, Any] = {"methods": methods, "gammas": gammas, "seeds": seeds, "full": full, "data_root": data_root}
+    names = TRANSFER_DOMAINS.get(dataset, ())
+    if names and domains is None:
+        if SOURCE not in model:
+            raise ValueError(
+                f"model: {dataset} has a model for each of its domains; give them as NAME@WEIGHTS with {SOURCE} in the "
+                f"place of the domain's name, or one model and its domains; got {model!r}"
+            )
+        grids = [
+            make_grid(dataset, domains=[d for d in names if d != source], model=model.replace(SOURCE, source), **every)
+            for source in names
+        ]
+    else:
+        grids = [make_grid(dataset, domains=domains, model=model, **every)]
+    found = grids[0]
+    return Scope(
+        bases=tuple(replace(grid[0], method="source", gamma=1.0, label="") for grid in grids),
+        methods=tuple(dict.fromkeys(spec.method for spec in found)),
+        gammas=tuple(sorted({spec.gamma for spec in found}, reverse=True)),
+        seeds=seeds,
+    )
+
+
+def recipe_section(recipe: Recipe, scope: Scope, found: Found) -> Section:
+    """The section of a recipe, from what was found of its cells."""
+    name = f"{recipe.name}-{_digest(scope)}"
+    blocks = [replace(block, name=f"{name}-{block.name}") for block in recipe.blocks(scope, found)]
+    shown = tuple(block for block in blocks if not isinstance(block, Figure) or block.panels)
+    where = f": {scope.dataset}" if recipe.cells(scope) else ""
+    return Section(name, f"{recipe.title}{where}", recipe.about, shown)
+
+
+def save_recipe(out: Path, recipe: Recipe, scope: Scope) -> None:
+    """Write down in a run's directory that the recipe was asked for, so that its reports show it."""
+    content = json.dumps({"recipe": recipe.name, "scope": scope.to_dict()}, indent=1)
+    write_file(out / "recipes" / f"{recipe.name}-{_digest(scope)}.json", f"{content}\n".encode())
+
+
+def saved_recipes(out: Path, recipes: Mapping[str, Recipe]) -> list[tuple[Recipe, Scope]]:
+    """The recipes that were asked for in a run's directory, in the order of ``recipes``, but for unreadable ones."""
+    found = []
+    for path in sorted((out / "recipes").glob("*.json")):
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            found.append((recipes[content["recipe"]], Scope.from_dict(content["scope"])))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    order = list(recipes)
+    return sorted(found, key=lambda pair: order.index(pair[0].name))
+
+
+def by_id(results: Iterable[CellResult]) -> dict[str, CellResult]:
+    """Finished cells by the id of their spec."""
+    return {result.spec.id: result for result in results}
+
+
+def pick(specs: Iterable[CellSpec], found: Found) -> list[CellResult]:
+    """The results of those specs that have one, in order, each once."""
+    return [found[key] for key in dict.fromkeys(spec.id for spec in specs) if key in found]
+
+
+def compared(scope: Scope, gammas: Sequence[float] | None = None) -> list[CellSpec]:
+    """Every method at every gamma."""
+    return [spec for gamma in gammas or scope.gammas for method in scope.methods for spec in scope.cells(method, gamma)]
+
+
+def _digest(scope: Scope) -> str:
+    content = json.dumps(scope.to_dict(), sort_keys=True).encode()
+    return hashlib.blake2b(content, digest_size=4).hexdigest()

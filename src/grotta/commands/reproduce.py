@@ -1,0 +1,106 @@
+"""``grotta reproduce``: every table and figure of the paper, by name."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from grotta.bench import CellResult, Failure
+from grotta.bench.report import write_report
+from grotta.bench.report_content import Section
+from grotta.bench.reproduce import by_id, make_scope, recipe_section, save_recipe
+from grotta.bench.reproduce_all import RECIPES, find_recipes
+from grotta.bench.tables import Table
+from grotta.bench.tables_rich import to_rich
+from grotta.commands.bench import run_with_board
+from grotta.commands.options import DataRoot, Device, Json, Out, comma_separated, comma_separated_numbers
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(help="A table or figure (see --list), or all.", show_default=False)] = "",
+    dataset: Annotated[str, typer.Option(help="A data set's name (grotta data list) or folder:PATH.")] = "fashion-c",
+    methods: Annotated[str | None, typer.Option(help="Methods, comma-separated; the paper's ten by default.")] = None,
+    gammas: Annotated[str | None, typer.Option(help="Label shifts, comma-separated; 1e-1,1e-4 by default.")] = None,
+    domains: Annotated[
+        str | None,
+        typer.Option("--domains", "--corruptions", help="Domains in stream order, comma-separated; a few by default."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Runs of each cell, with seeds 0, 1, ...")] = 1,
+    full: Annotated[bool, typer.Option("--full", help="All domains, and gammas 1e-1 to 1e-4.")] = False,
+    model: Annotated[
+        str,
+        typer.Option(help="Network NAME (bundled) or NAME@WEIGHTS, with {source} for the source domain of PACS etc."),
+    ] = "",
+    out: Out = Path("runs"),
+    executor: Annotated[str, typer.Option(help="local (processes of this machine) or ray (a cluster).")] = "local",
+    address: Annotated[str | None, typer.Option(help="Of an existing Ray cluster; without, Ray starts here.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Cells at once; one a core by default.")] = None,
+    device: Device = "cpu",
+    data_root: DataRoot = None,
+    listed: Annotated[bool, typer.Option("--list", help="Show all names and stop.")] = False,
+    json_output: Json = False,
+) -> None:
+    """Repeat a table or figure of the paper and put it into the report, its own numbers beside ours.
+
+    In short by default: a few domains, two gammas, on the embedded data. Cells are shared between tables and figures,
+    and never run twice.
+
+    Example: `grotta reproduce table-ablation --dataset cifar100-c --model resnet56_proj@weights.pt --full`
+    """
+    if listed:
+        show_names(json_output)
+        return
+    if not name:
+        raise ValueError("name: which table or figure? `grotta reproduce --list` shows them; `all` is all of them")
+    recipes = find_recipes(name)
+    scope = make_scope(
+        dataset,
+        methods=comma_separated(methods),
+        gammas=comma_separated_numbers("gammas", gammas),
+        domains=comma_separated(domains),
+        model=model,
+        seeds=seeds,
+        full=full,
+        data_root=data_root,
+    )
+    for recipe in recipes:  # first, so that a report on an unfinished run knows of them too
+        save_recipe(out, recipe, scope)
+    specs = list(dict.fromkeys(spec for recipe in recipes for spec in recipe.cells(scope)))
+    outcomes = run_with_board(
+        specs, out, executor=executor, address=address, workers=workers, device=device, data_root=data_root
+    )
+    failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+    found = by_id(outcome for outcome in outcomes if isinstance(outcome, CellResult))
+    sections = [recipe_section(recipe, scope, found) for recipe in recipes]
+    page = write_report(out, out / "report.html", failures=failures)[0]
+    if json_output:
+        failed = [{"spec": failure.spec.to_dict(), "message": failure.message} for failure in failures]
+        typer.echo(json.dumps({"recipes": [r.name for r in recipes], "failed": failed, "report": str(page)}))
+    else:
+        show(sections, failures, page)
+    if failures:
+        raise typer.Exit(1)
+
+
+def show_names(json_output: bool) -> None:
+    """Print what can be reproduced."""
+    if json_output:
+        typer.echo(json.dumps({recipe.name: f"{recipe.title}. {recipe.about}" for recipe in RECIPES.values()}))
+        return
+    width = max(map(len, RECIPES))
+    for recipe in RECIPES.values():
+        typer.echo(f"{recipe.name:{width}}  {recipe.title}. {recipe.about}")
+
+
+def show(sections: list[Section], failures: list[Failure], page: Path) -> None:
+    """Print the tables, what failed, and where the report is."""
+    console = Console()
+    for section in sections:
+        for block in section.blocks:
+            if isinstance(block, Table):
+                console.print(to_rich(block))
+    for failure in failures:
+        typer.echo(f"grotta: {failure.spec.label} failed: {failure.message}", err=True)
+    typer.echo(f"Report: {page}")
