@@ -165,3 +165,9 @@ def test_processes_that_want_the_same_array_make_it_once(path, tmp_path):
         process.stdin.flush()
     assert [process.communicate()[0] for process in processes] == ["7\n"] * 3
     assert calls.read_text() == "made\n"
+
+
+def test_a_cache_that_cannot_be_written_to_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=r"file cannot be written to \(.*\); another cache: GROTTA_CACHE"):
+        cached_images(tmp_path / "file" / "array.npy", SHAPE, Maker())

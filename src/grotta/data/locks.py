@@ -12,8 +12,12 @@ def locked(path: Path) -> Iterator[None]:
     Where there are no such locks (Windows, some network file systems) it does nothing: every writer here also works on
     a temporary file of its own and renames it, so the lock saves double work but is not what keeps files whole.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(f".{path.name}.lock").open("ab") as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.with_name(f".{path.name}.lock").open("ab")
+    except OSError as error:
+        raise OSError(f"{path.parent} cannot be written to ({error.strerror}); another cache: GROTTA_CACHE") from error
+    with file:
         with contextlib.suppress(ImportError, OSError):
             import fcntl
 

@@ -25,7 +25,7 @@ FASHION = CleanSet(
     name="fashion",
     class_names=fashion.CLASS_NAMES,
     find=fashion.find,
-    looks_for="fashion-mnist/train-images-idx3-ubyte.gz",
+    looks_for="fashion-mnist/train-images-idx3-ubyte.gz, or the Debian package dataset-fashion-mnist",
     fetch=partial(fetch_files, sources.FASHION_TRAIN, "fashion-mnist"),
 )
 CIFAR10 = CleanSet(
