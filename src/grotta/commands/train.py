@@ -12,6 +12,7 @@ import typer
 from torch import Tensor, nn
 
 import grotta.data
+from grotta.commands.options import DataRoot, Device, Json
 from grotta.data import DomainDataset
 from grotta.models.bundled import bundled_path
 from grotta.models.card import TrainingData, card_markdown, make_card
@@ -193,22 +194,23 @@ def train(
     domain: Annotated[str | None, typer.Option(help="Train on this domain of the data set.")] = None,
     model: Annotated[str | None, typer.Option(help="Network; by default the data set's own.")] = None,
     weights: Annotated[str | None, typer.Option(help="File of weights to start from, or 'bundled'.")] = None,
-    image_size: Annotated[int, typer.Option(min=16, help="Side of pictures read from files.")] = _IMAGE_SIZE,
+    image_size: Annotated[int, typer.Option(help="Side of pictures read from files.")] = _IMAGE_SIZE,
     out: Annotated[Path, typer.Option(help="Folder for the model, its card and the checkpoint.")] = Path("models"),
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the data.")] = _DEFAULT.epochs,
-    batch_size: Annotated[int, typer.Option(min=1, help="Images a step.")] = _DEFAULT.batch_size,
-    lr: Annotated[float, typer.Option(min=0, help="Peak learning rate.")] = _DEFAULT.lr,
-    momentum: Annotated[float, typer.Option(min=0, help="Nesterov momentum.")] = _DEFAULT.momentum,
-    weight_decay: Annotated[float, typer.Option(min=0, help="L2 penalty.")] = _DEFAULT.weight_decay,
+    epochs: Annotated[int, typer.Option(help="Passes over the data.")] = _DEFAULT.epochs,
+    batch_size: Annotated[int, typer.Option(help="Images a step.")] = _DEFAULT.batch_size,
+    lr: Annotated[float, typer.Option(help="Peak learning rate.")] = _DEFAULT.lr,
+    momentum: Annotated[float, typer.Option(help="Nesterov momentum.")] = _DEFAULT.momentum,
+    weight_decay: Annotated[float, typer.Option(help="L2 penalty.")] = _DEFAULT.weight_decay,
     label_smoothing: Annotated[float, typer.Option(help="In [0, 1).")] = _DEFAULT.label_smoothing,
     warmup: Annotated[float, typer.Option(help="Share of steps until the peak.")] = _DEFAULT.warmup,
     shift: Annotated[float, typer.Option(help="Random shift, as a share of the side.")] = _DEFAULT.shift,
     flip: Annotated[bool, typer.Option(help="Mirror half of the images.")] = _DEFAULT.flip,
-    seed: Annotated[int, typer.Option(min=0, help="Of weights, order and augmentation.")] = _DEFAULT.seed,
+    seed: Annotated[int, typer.Option(help="Of weights, order and augmentation.")] = _DEFAULT.seed,
     half: Annotated[bool, typer.Option("--half", help="Store kernels as float16.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
-    data_root: Annotated[Path | None, typer.Option(help="Where to look for data first.")] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="Print the model card as JSON.")] = False,
+    device: Device = "cpu",
+    data_root: DataRoot = None,
+    json_output: Json = False,
 ) -> None:
     """Train a source model; a checkpoint after each epoch, a model card at the end.
 
@@ -224,6 +226,7 @@ def train(
         raise ValueError(f"{checkpoint} is there already: go on with --resume, or choose another --out")
     split = choose_split(source, domain, data_root, seed)
     network, start = prepare_model(name, weights, source.num_classes, seed)
+    network.to(device)
     with Reporter(f"Training {name}", epochs) as reporter:
         history = train_model(
             network,
@@ -243,7 +246,7 @@ def train(
         split.data,
         recipe,
         history,
-        accuracy=accuracy(create_model(name, file), *split.measured),
+        accuracy=accuracy(create_model(name, file).to(device), *split.measured),
         parameters=sum(parameter.numel() for parameter in network.parameters()),
         start=start,
         stored_as=f"safetensors, {'float16 kernels' if half else 'float32'}",

@@ -1,0 +1,153 @@
+"""grotta train, from pictures on a disk to a model card."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from grotta.cli import main
+from grotta.commands import train as command
+from grotta.models import create_model
+from grotta.models.state_file import read_metadata, read_state
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Two domains of bright and dark pictures."""
+    generator = np.random.default_rng(0)
+    for domain in ("photo", "sketch"):
+        for label, level in (("dark", 40), ("light", 200)):
+            folder = tmp_path / "pictures" / domain / label
+            folder.mkdir(parents=True)
+            for index in range(10):
+                pixels = generator.integers(level - 30, level + 30, (24, 24, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(folder / f"{index}.png")
+    return tmp_path / "pictures"
+
+
+def run(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(["train", *map(str, arguments)])
+    output = capsys.readouterr()
+    return stop.value.code, output.out, output.err
+
+
+def small(pictures, out, *more):
+    size = ("--image-size", 16, "--batch-size", 6, "--lr", 0.02)
+    return (f"folder:{pictures}", "--domain", "photo", "--model", "fashion_resnet8", "--out", out, *size, *more)
+
+
+def test_trains_on_one_domain_and_writes_model_card_and_checkpoint(pictures, tmp_path, capsys):
+    code, out, err = run(capsys, *small(pictures, tmp_path / "out", "--epochs", 4, "--half", "--json"))
+    assert code == 0
+    assert [line.split(":")[0] for line in err.splitlines()] == [f"epoch {n}/4" for n in (1, 2, 3, 4)]
+    card = json.loads(out)
+    assert (card["data"]["trained_images"], card["data"]["measured_images"]) == (18, 2)
+    assert card["recipe"]["epochs"] == 4
+    assert card["command"].endswith("--domain photo --image-size 16 --epochs 4 --batch-size 6 --lr 0.02 --half")
+    names = {"fashion_resnet8" + end for end in (".safetensors", ".json", ".md", ".checkpoint.pt")}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == names
+    file = tmp_path / "out" / "fashion_resnet8.safetensors"
+    assert json.loads(read_metadata(file)["card"]) == card == json.loads(file.with_suffix(".json").read_text())
+    assert f"Accuracy **{100 * card['accuracy']:.2f} %**" in file.with_suffix(".md").read_text()
+    assert create_model("fashion_resnet8", file).classifier.out_features == 2
+
+
+def test_resuming_gives_the_same_bits_as_training_at_one_go(pictures, tmp_path, capsys, monkeypatch):
+    assert run(capsys, *small(pictures, tmp_path / "whole", "--epochs", 2))[0] == 0
+    real = command.train_model
+
+    def killed_after_one_epoch(*arguments, on_epoch, **options):
+        def stop(result):
+            on_epoch(result)
+            raise KeyboardInterrupt
+
+        return real(*arguments, on_epoch=stop, **options)
+
+    monkeypatch.setattr(command, "train_model", killed_after_one_epoch)
+    assert run(capsys, *small(pictures, tmp_path / "parts", "--epochs", 2))[0] == 130
+    monkeypatch.undo()
+    assert run(capsys, *small(pictures, tmp_path / "parts", "--epochs", 2, "--resume"))[0] == 0
+    whole, parts = (read_state(tmp_path / name / "fashion_resnet8.safetensors") for name in ("whole", "parts"))
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+def test_starts_from_given_weights_with_a_new_classifier(pictures, tmp_path, capsys):
+    torch.save(create_model("fashion_resnet8", seed=3).state_dict(), tmp_path / "ten.pth")
+    weights = ("--weights", tmp_path / "ten.pth", "--lr", 0, "--epochs", 1, "--json")
+    code, out, _ = run(capsys, *small(pictures, tmp_path / "out", *weights))
+    assert code == 0
+    assert json.loads(out)["start"] == "ten.pth, with a new classifier"
+    trained = read_state(tmp_path / "out" / "fashion_resnet8.safetensors")
+    assert torch.equal(trained["features.0.0.weight"], read_state(tmp_path / "ten.pth")["features.0.0.weight"])
+    assert trained["classifier.weight"].shape[0] == 2
+
+
+def test_pictures_that_do_not_fit_in_memory_are_read_batch_by_batch(pictures, monkeypatch):
+    source = command.open_source(f"folder:{pictures}", 16, None)
+    whole = command.domain_split(source, "sketch", seed=0)
+    monkeypatch.setattr(command, "_IN_MEMORY_BYTES", 0)
+    lazy = command.domain_split(source, "sketch", seed=0)
+    assert isinstance(whole.images, torch.Tensor)
+    assert not isinstance(lazy.images, torch.Tensor)
+    indices = torch.tensor([3, 0, 11])
+    assert torch.equal(lazy.images[indices], whole.images[indices])
+
+
+def test_training_and_measuring_share_no_picture():
+    trained, measured = command.held_out(37, seed=4)
+    assert sorted([*trained.tolist(), *measured.tolist()]) == list(range(37))
+    assert len(measured) == 4
+
+
+def test_the_clean_set_behind_corruptions_is_trained_on(monkeypatch):
+    asked = []
+
+    def load_clean(name, split, root):
+        asked.append((name, split))
+        return torch.zeros(5, 3, 32, 32, dtype=torch.uint8), torch.zeros(5, dtype=torch.int64)
+
+    monkeypatch.setattr(command.grotta.data, "load_clean", load_clean)
+    split = command.choose_split(command.open_source("fashion", 224, None), None, None, seed=0)
+    assert asked == [("fashion", "train"), ("fashion", "test")]
+    assert split.data.dataset == "fashion-c"
+    assert split.data.trained_images == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--model", "resnet99"], "no network 'resnet99'"),
+        (["--domain", "cartoon"], "cartoon"),
+        (["--weights", "nothing.pth"], "no file of weights at nothing.pth"),
+        (["--shift", "2"], r"shift must be in [0, 1), got 2.0"),
+        (["--epochs", "0"], "epochs must be at least 1, got 0"),
+    ],
+)
+def test_a_bad_option_is_one_line_without_traceback_and_nothing_is_written(pictures, tmp_path, capsys, change, message):
+    code, _, err = run(capsys, *small(pictures, tmp_path / "out", *change))
+    assert code in (1, 2)
+    assert message in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_a_domain_the_choice_is_named(pictures, tmp_path, capsys):
+    code, _, err = run(capsys, f"folder:{pictures}", "--model", "resnet20", "--out", tmp_path / "out")
+    assert code == 2
+    assert "choose one with --domain: photo, sketch" in err
+
+
+def test_without_a_model_one_is_asked_for(pictures, tmp_path, capsys):
+    code, _, err = run(capsys, f"folder:{pictures}", "--domain", "photo", "--out", tmp_path / "out")
+    assert code == 2
+    assert "choose one with --model" in err
+
+
+def test_an_earlier_run_is_not_overwritten(pictures, tmp_path, capsys):
+    assert run(capsys, *small(pictures, tmp_path / "out", "--epochs", 1))[0] == 0
+    code, _, err = run(capsys, *small(pictures, tmp_path / "out", "--epochs", 1))
+    assert code == 2
+    assert "go on with --resume, or choose another --out" in err
