@@ -57,12 +57,9 @@ class CategoryBalancedBank:
 
     @torch.inference_mode(False)
     def _add(self, images: Tensor, labels: Tensor) -> None:
-        self._written = self._written.to(labels.device)
-        rank, batch_counts = _rank_within_class(labels, self.num_classes)
-        position = (self._written[labels] + rank) % self.room
-        stays = rank >= batch_counts[labels] - self.room
-        self._store.write(torch.where(stays, labels * self.room + position, self._slots), images)
-        self._written += batch_counts
+        slots, written = _assign_slots(labels, self._written.to(labels.device), self.room)
+        self._store.write(slots, images)
+        self._written = written
 
     def sample(self, n: int, generator: torch.Generator) -> Tensor:
         """Draw `n` distinct images, (n, ch, H, W); all of them, in random order, if there are fewer.
@@ -132,14 +129,20 @@ class CategoryBalancedBank:
         return self._filled().flatten().nonzero().flatten()
 
 
-def _rank_within_class(labels: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
-    """Count the earlier equal entries of each of `labels` (B,), and all entries of each class, (C,).
+def _assign_slots(labels: Tensor, written: Tensor, room: int) -> tuple[Tensor, Tensor]:
+    """Slots of a batch with `labels` (B,) after `written` (C,) images of each class, (B,), and the new `written`.
 
-    >>> _rank_within_class(torch.tensor([2, 0, 2, 2]), 3)
-    (tensor([0, 0, 1, 2]), tensor([1, 0, 3]))
+    The i-th image ever of class c goes into slot c room + i mod room, unless its own batch has `room` later ones of its
+    class: then into the last slot, C room. So no other slot occurs twice.
+
+    >>> _assign_slots(torch.tensor([2, 0, 2, 2]), written=torch.tensor([0, 0, 1]), room=2)
+    (tensor([6, 0, 4, 5]), tensor([1, 0, 4]))
     """
-    counts = labels.new_zeros(num_classes).scatter_add_(0, labels, torch.ones_like(labels))
+    after = written.scatter_add(0, labels, torch.ones_like(labels))
     ordered, order = labels.sort(stable=True)
-    first = counts.cumsum(0) - counts
-    rank = torch.arange(len(labels), device=labels.device) - first[ordered]
-    return torch.empty_like(rank).scatter_(0, order, rank), counts
+    # At place j of the sorted batch, i = written[c] + j - (images of classes before c in the batch).
+    offset = after - (after - written).cumsum(0)
+    number = torch.arange(len(labels), device=labels.device) + offset[ordered]
+    stays = number >= after[ordered] - room
+    slots = torch.where(stays, ordered * room + number % room, len(written) * room)
+    return torch.empty_like(slots).scatter_(0, order, slots), after
