@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Sequence
 
-import click
 import typer
 
 from grotta._version import __version__
@@ -41,16 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     tune_allocator()
     try:
-        sys.exit(app(args=arguments, standalone_mode=False) or 0)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+        app(args=arguments)
+    except KeyboardInterrupt:
         _fail("stopped", code=130)
-    except BrokenPipeError:
-        sys.exit(1)
     except (ValueError, TypeError) as error:
         _fail(error, code=2)
     except OSError as error:
