@@ -157,6 +157,13 @@ def test_resuming_with_another_recipe_is_refused_and_changes_nothing(problem, tm
     assert_same_weights(model, make_model(seed=9))
 
 
+def test_a_checkpoint_of_another_training_is_refused(problem, tmp_path):
+    recipe = replace(SMALL, epochs=1)
+    train(make_model(), *problem, problem, recipe, checkpoint=tmp_path / "c.pt", title="photo")
+    with pytest.raises(ValueError, match=r"of another training \(photo\), not of this one \(sketch\)"):
+        train(make_model(), *problem, problem, recipe, checkpoint=tmp_path / "c.pt", resume=True, title="sketch")
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"<html>"])
 def test_a_damaged_checkpoint_is_refused(problem, tmp_path, content):
     (tmp_path / "c.pt").write_bytes(content)

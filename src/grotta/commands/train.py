@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Self
@@ -154,7 +155,7 @@ def command_line(dataset: str, model: str, recipe: Recipe, half: bool, **options
             words.append(f"--{option}" if value else f"--no-{option}")
         elif value is not None:
             words += [f"--{option}", str(value)]
-    return " ".join(words + (["--half"] if half else []))
+    return shlex.join(words + (["--half"] if half else []))
 
 
 class Reporter:
@@ -236,6 +237,7 @@ def train(
             recipe,
             checkpoint=checkpoint,
             resume=resume,
+            title=f"{name} on {split.data.trained_on} of {split.data.dataset}, start: {start}",
             on_epoch=reporter.epoch,
             on_step=reporter.step,
         )

@@ -22,6 +22,6 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise ValueError(f"{path} is not a readable training checkpoint ({error})") from error
-    if not isinstance(state, dict) or not {"model", "optimizer", "recipe", "history"} <= state.keys():
+    if not isinstance(state, dict) or not {"model", "optimizer", "recipe", "title", "history"} <= state.keys():
         raise ValueError(f"{path} is not a training checkpoint of grotta")
     return state

@@ -145,6 +145,7 @@ def train(
     *,
     checkpoint: Path | None = None,
     resume: bool = False,
+    title: str = "",
     on_epoch: Callable[[EpochResult], None] = lambda result: None,
     on_step: Callable[[int, int], None] = lambda step, total: None,
 ) -> list[EpochResult]:
@@ -156,56 +157,81 @@ def train(
         evaluation: images and labels whose accuracy is measured after each epoch; they steer nothing.
         recipe: the settings.
         checkpoint: file rewritten (atomically) after each epoch; with ``resume`` training goes on from it.
+        title: what is trained on what, in words; a checkpoint with another title is not gone on from.
         on_epoch: called with each epoch's result; ``on_step`` with (steps done, steps in all).
     """
-    device = next(model.parameters()).device
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = torch.optim.SGD(
         model.parameters(), 0.0, recipe.momentum, weight_decay=recipe.weight_decay, nesterov=recipe.momentum > 0
     )
     history: list[EpochResult] = []
     if resume and checkpoint is not None and checkpoint.exists():
-        history = _restore(checkpoint, model, optimizer, recipe)
-    steps = max(1, len(labels) // recipe.batch_size)
+        history = _restore(checkpoint, model, optimizer, recipe, title)
     for epoch in range(len(history), recipe.epochs):
         started = time.perf_counter()
-        generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + epoch)
-        model.train()
-        losses: list[Tensor] = []
-        for step, indices in enumerate(batches(len(labels), recipe, generator), start=epoch * steps):
-            batch = to_float(shift_and_flip(images[indices], recipe, generator), device)
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate(recipe, step, recipe.epochs * steps)
-            optimizer.zero_grad()
-            targets = labels[indices].to(device)
-            loss = F.cross_entropy(model(batch), targets, label_smoothing=recipe.label_smoothing)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            losses.append(loss.detach())
-            on_step(step + 1, recipe.epochs * steps)
-        mean_loss = float(torch.stack(losses).mean())
+        loss = _run_epoch(model, images, labels, optimizer, recipe, epoch, on_step)
         scored = accuracy(model, *evaluation)
-        history.append(EpochResult(epoch, mean_loss, scored, time.perf_counter() - started))
+        history.append(EpochResult(epoch, loss, scored, time.perf_counter() - started))
         if checkpoint is not None:
-            _store(checkpoint, model, optimizer, recipe, history)
+            _store(checkpoint, model, optimizer, recipe, title, history)
         on_epoch(history[-1])
     return history
 
 
+def _run_epoch(
+    model: nn.Module,
+    images: Images,
+    labels: Tensor,
+    optimizer: torch.optim.Optimizer,
+    recipe: Recipe,
+    epoch: int,
+    on_step: Callable[[int, int], None],
+) -> float:
+    """Train for one epoch and give the mean loss."""
+    device = next(model.parameters()).device
+    steps = max(1, len(labels) // recipe.batch_size)
+    total = recipe.epochs * steps
+    generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + epoch)
+    model.train()
+    losses: list[Tensor] = []
+    for step, indices in enumerate(batches(len(labels), recipe, generator), start=epoch * steps):
+        batch = to_float(shift_and_flip(images[indices], recipe, generator), device)
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(recipe, step, total)
+        optimizer.zero_grad()
+        targets = labels[indices].to(device)
+        loss = F.cross_entropy(model(batch), targets, label_smoothing=recipe.label_smoothing)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        losses.append(loss.detach())
+        on_step(step + 1, total)
+    return float(torch.stack(losses).mean())
+
+
 def _store(
-    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, history: Sequence[EpochResult]
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    recipe: Recipe,
+    title: str,
+    history: Sequence[EpochResult],
 ) -> None:
     state: dict[str, Any] = {
         "model": model.state_dict(),
         "optimizer": optimizer.state_dict(),
         "recipe": asdict(recipe),
+        "title": title,
         "history": [asdict(result) for result in history],
     }
     write_checkpoint(path, state)
 
 
-def _restore(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe) -> list[EpochResult]:
+def _restore(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, title: str
+) -> list[EpochResult]:
     state = read_checkpoint(path)
+    if title != state["title"]:
+        raise ValueError(f"{path} is of another training ({state['title']}), not of this one ({title})")
     wanted = asdict(recipe)
     differing = [name for name in wanted if wanted[name] != state["recipe"].get(name)]
     if differing:
