@@ -9,6 +9,7 @@ from grotta.bench.figures_axes import Axis, fit
 
 WIDTH, HEIGHT = 420, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 38, 46
+_HEADING = 20
 _LEGEND_LINE, _LEGEND_CHAR, _LEGEND_SWATCH = 20, 7.2, 30
 
 LIGHT = ("#6b7280", "#8d5a3b", "#b8860b", "#d9620c", "#7c3aed", "#0d8276", "#be3a85", "#4d7c0f", "#1d6fd8", "#d11f1f")
@@ -51,9 +52,10 @@ def panel_svg(panel: Panel, name: str, place: tuple[float, float] | None = None,
     y_axis = _y_axis(panel)
     position = "" if place is None else f' x="{place[0]:g}" y="{place[1]:g}" width="{WIDTH}" height="{HEIGHT}"'
     names = ", ".join(series.label for series in panel.series)
+    top = 0 if heading else _HEADING
     return "".join(
         (
-            f'<svg class="fig" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="{name}-t {name}-d"'
+            f'<svg class="fig" viewBox="0 {top} {WIDTH} {HEIGHT - top}" role="img" aria-labelledby="{name}-t {name}-d"'
             f"{position}>",
             f'<title id="{name}-t">{escape(panel.title)}</title>',
             f'<desc id="{name}-d">{escape(f"{panel.y_label} against {panel.x_label}: {names}")}</desc>',

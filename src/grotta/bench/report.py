@@ -1,6 +1,7 @@
 """From finished cells to a report on disk."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -53,12 +54,17 @@ def write_report(
     ``html`` is one self-contained page, ``out`` itself. ``md`` comes with its figures in ``<name>-figures/``, ``csv``
     is a line a number and, in ``<name>-cells.csv``, a line a cell. The same results give the same bytes.
     """
+    unfinished = 0
     if isinstance(source, str | Path):
         results = load_results(source)
+        unfinished = len(list((Path(source) / "cells").glob("*/"))) - len(results) - len(failures)
         sections = directory_sections(Path(source), results) if sections is None else sections
     else:
         results = list(source)
     report = make_report(results, title=title, sections=sections, failures=failures)
+    if unfinished > 0:
+        note = f"Cells without a result, because they are running, were stopped or failed: {unfinished}."
+        report = replace(report, warnings=(*report.warnings, note))
     page = Path(out)
     files: dict[Path, str] = {}
     if "html" in formats:

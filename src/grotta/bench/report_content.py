@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from statistics import median
 
 from grotta.bench.events import Failure
@@ -23,6 +24,7 @@ from grotta.bench.tables_bench import (
     row_key,
     row_keys,
     row_label,
+    slug,
     transfer_table,
 )
 
@@ -77,16 +79,16 @@ def benchmark_sections(results: Sequence[CellResult]) -> list[Section]:
     groups: dict[str, list[tuple[Setup, list[CellResult]]]] = defaultdict(list)
     for setup, found in by_setup(results).items():
         groups[setup.dataset].append((setup, found))
-    sections = []
+    sections: list[Section] = []
     for dataset, setups in groups.items():
         sources = [(setup, found) for setup, found in setups if setup.source]
         if len({setup.source for setup, _ in sources}) > 1:
             sections.append(_transfer_section(dataset, [result for _, found in sources for result in found]))
             setups = [pair for pair in setups if pair not in sources]
-        sections += [
-            _setup_section(f"{dataset}-{number}" if number else dataset, setup, found)
-            for number, (setup, found) in enumerate(setups)
-        ]
+        for setup, found in setups:
+            taken = [section.name for section in sections]
+            names = (slug(dataset) if number == 1 else f"{slug(dataset)}-{number}" for number in count(1))
+            sections.append(_setup_section(next(name for name in names if name not in taken), setup, found))
     return sections
 
 
@@ -150,7 +152,7 @@ def _transfer_section(dataset: str, results: list[CellResult]) -> Section:
         here = [result for result in results if result.spec.gamma == gamma]
         blocks += [transfer_table(here, key, gamma, name=f"{dataset}-transfer") for key in row_keys(here)]
     intro = "Each domain's own model on the other domains, one after the other; the main table averages the models."
-    return Section(dataset, dataset, intro, tuple(blocks))
+    return Section(slug(dataset), dataset, intro, tuple(blocks))
 
 
 def zeta_figure(results: Sequence[CellResult], name: str = "zeta", method: str = "grotta") -> Figure:

@@ -147,7 +147,7 @@ def _cells(results: Sequence[CellResult]) -> str:
     listed = "\n".join(map(_cell, results))
     return (
         '<section id="cells"><h2>All cells</h2>\n<p>A cell is one method on one stream. Its command gives the same '
-        "numbers again, to the last bit.</p>\n"
+        "numbers again, with the same versions to the last bit.</p>\n"
         f"<details><summary>{len(results):,} cells</summary>\n{listed}</details></section>"
     )
 

@@ -133,8 +133,11 @@ def recipe_section(recipe: Recipe, scope: Scope, found: Found) -> Section:
     name = f"{recipe.name}-{_digest(scope)}"
     blocks = [replace(block, name=f"{name}-{block.name}") for block in recipe.blocks(scope, found)]
     shown = tuple(block for block in blocks if not isinstance(block, Figure) or block.panels)
-    where = f": {scope.dataset}" if recipe.cells(scope) else ""
-    return Section(name, f"{recipe.title}{where}", recipe.about, shown)
+    needed = {spec.id for spec in recipe.cells(scope)}
+    missing = len(needed - found.keys())
+    lack = f" {missing} of its {len(needed)} cells are missing: what they would show is blank." if missing else ""
+    title = f"{recipe.title}: {scope.dataset}" if needed else recipe.title
+    return Section(name, title, recipe.about + lack, shown)
 
 
 def save_recipe(out: Path, recipe: Recipe, scope: Scope) -> None:

@@ -1,5 +1,6 @@
 """The tables of a benchmark: errors by method and gamma, by domain, and from source to target domain."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -111,6 +112,15 @@ def gamma_head(column: str) -> str:
     return f"10{str(int(exponent)).translate(_SUPERSCRIPT)}" if float(mantissa) == 1 else column
 
 
+def slug(text: str) -> str:
+    """``text`` as the name of a file or a place in a page.
+
+    >>> slug("folder:/my data/Photos"), slug("grotta k=10")
+    ('folder-my-data-photos', 'grotta-k-10')
+    """
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.") or "x"
+
+
 def main_table(results: Sequence[CellResult], *, name: str = "main", title: str = "") -> Table:
     """Errors by method and gamma, averaged over the setups of the results: those of a data set's source models."""
     dataset = results[0].spec.dataset
@@ -153,7 +163,7 @@ def transfer_table(results: Sequence[CellResult], method: str, gamma: float, *, 
         entries += [entry._replace(row=AVERAGE) for entry in entries]
     return pivot(
         entries,
-        name=f"{name}-{gamma_name(gamma)}-{method.replace(' ', '-')}",
+        name=f"{name}-{gamma_name(gamma)}-{slug(method)}",
         title=f"{dataset}, {row_label(method)[0]}: error (%) from source (row) to target at γ = "
         f"{gamma_head(gamma_name(gamma))}",
         header="Source",

@@ -19,7 +19,7 @@ def to_html(table: Table) -> str:
         f"<table>{_hidden_caption(table.title)}{head_html((table.header, *table.heads))}"
         f"<tbody>{''.join(map(_row, rows))}</tbody>{foot}</table>"
     )
-    return framed(table.name, table.title, grid, footnotes(table))
+    return framed(table.name, table.title, grid, footnotes(table, "Under each number"))
 
 
 def framed(name: str, title: str, grid: str, notes: list[str]) -> str:

@@ -55,14 +55,14 @@ def beside(cell: Cell) -> str:
     return f"{cell.paper:.1f}{doubt}" + ("" if difference is None else f", {difference:+.1f}".replace("-", "−"))
 
 
-def footnotes(table: Table) -> list[str]:
-    """The notes of a table, with those on its marks."""
+def footnotes(table: Table, place: str = "In brackets") -> list[str]:
+    """The notes of a table, with those on its marks; ``place`` is where the paper's numbers are."""
     cells = [cell for row in table.rows for cell in row.cells]
     notes = list(table.notes)
     if any(not cell.complete for cell in cells):
         notes.append(INCOMPLETE)
     if table.paper is not None:
-        notes.append(f"In brackets: the paper's number ({table.paper.caption}), and ours minus it.")
+        notes.append(f"{place}: the paper's number ({table.paper.caption}), and ours minus it.")
     for row in table.rows:
         doubts = dict.fromkeys(cell.paper_note for cell in row.cells if cell.paper_note)
         notes += [f"? {row.label}, paper: {doubt}." for doubt in doubts]

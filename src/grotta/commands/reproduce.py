@@ -17,6 +17,8 @@ from grotta.bench.tables_rich import to_rich
 from grotta.commands.bench import run_with_board
 from grotta.commands.options import DataRoot, Device, Json, Out, comma_separated, comma_separated_numbers
 
+MOST_COLUMNS = 7  # that a terminal of usual width shows without breaking numbers
+
 
 def reproduce(
     name: Annotated[str, typer.Argument(help="A table or figure (see --list), or all.", show_default=False)] = "",
@@ -97,10 +99,12 @@ def show_names(json_output: bool) -> None:
 def show(sections: list[Section], failures: list[Failure], page: Path) -> None:
     """Print the tables, what failed, and where the report is."""
     console = Console()
-    for section in sections:
-        for block in section.blocks:
-            if isinstance(block, Table):
-                console.print(to_rich(block))
+    tables = [block for section in sections for block in section.blocks if isinstance(block, Table)]
+    narrow = [table for table in tables if len(table.heads) <= MOST_COLUMNS]
+    for table in narrow:
+        console.print(to_rich(table))
+    if len(narrow) < len(tables):
+        typer.echo(f"{len(tables) - len(narrow)} tables too wide for here are in the report.")
     for failure in failures:
         typer.echo(f"grotta: {failure.spec.label} failed: {failure.message}", err=True)
     typer.echo(f"Report: {page}")

@@ -165,10 +165,19 @@ def test_variants_have_a_table_of_their_own(results):
     assert [row.label for row in section.blocks[1].rows] == ["GRoTTA", "GRoTTA k=9"]
 
 
+def test_names_of_folders_make_harmless_ids_and_files(make_result, write_run, tmp_path):
+    made = [make_result("bn", 0.1, {"fog": 1.0}, dataset=f"folder:/some/{name}") for name in ("my data", "my-data")]
+    files = write_report(load_results(write_run(made)), tmp_path / "out" / "report.html")
+    page = Page(files[0].read_text())
+    assert len(page.ids) == len(set(page.ids))
+    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+", name) for name in page.ids)
+    assert {path.parent for path in files} == {tmp_path / "out", tmp_path / "out" / "report-figures"}
+
+
 def test_setups_are_not_mixed(make_result, write_run):
     made = [make_result("bn", 0.1, {"fog": 10.0}), make_result("bn", 0.1, {"fog": 20.0}, period=10)]
     sections = benchmark_sections(load_results(write_run(made)))
-    assert [section.name for section in sections] == ["cifar10-c", "cifar10-c-1"]
+    assert [section.name for section in sections] == ["cifar10-c", "cifar10-c-2"]
     assert {section.blocks[0].rows[0].cells[0].mean for section in sections} == {10.0, 20.0}
 
 
@@ -196,6 +205,13 @@ def test_cells_csv_reads_back(results):
     assert tuple(lines[0]) == CELL_COLUMNS
     assert [float(line["error"]) for line in lines] == [result.error for result in results]
     assert [line["stream_hash"] for line in lines] == [result.stream_hash for result in results]
+
+
+def test_cells_without_a_result_are_counted(results):
+    runs = results[0].directory.parent.parent
+    (runs / "cells" / "0123456789abcdef").mkdir()
+    text = write_report(runs, runs / "report.html", formats=["html"])[0].read_text()
+    assert "were stopped or failed: 1." in text
 
 
 def test_a_report_of_nothing_is_a_page(tmp_path):
