@@ -10,6 +10,7 @@ from torch import nn
 from grotta import data, methods, models, streams
 from grotta.bench import experiments
 from grotta.bench.spec import CellSpec
+from grotta.data.roots import data_roots
 from grotta.streams.generate import period_sizes
 
 STREAMS = ("ptta", "rotta", "exhaustive", "iid")
@@ -65,7 +66,7 @@ def open_setting(spec: CellSpec, data_root: Path | None, device: str = "cpu") ->
     labels = tuple(dataset.labels(domain) for domain in dataset.domains)
     name = model_name(spec.model, dataset)
     stream = make_stream(spec, labels, dataset.num_classes)
-    return Setting(dataset, labels, stream, load_model(name, dataset).to(device), name)
+    return Setting(dataset, labels, stream, load_model(name, dataset, data_root).to(device), name)
 
 
 def make_stream(spec: CellSpec, labels: tuple[npt.NDArray[np.int64], ...], num_classes: int) -> streams.Stream:
@@ -86,9 +87,16 @@ def model_name(model: str, dataset: data.DomainDataset) -> str:
     return model or dataset.default_model
 
 
-def load_model(name: str, dataset: data.DomainDataset) -> nn.Module:
-    """The network ``NAME`` or ``NAME@WEIGHTS`` for a data set."""
+def load_model(name: str, dataset: data.DomainDataset, data_root: Path | None = None) -> nn.Module:
+    """The network ``NAME`` or ``NAME@WEIGHTS`` for a data set.
+
+    A relative ``WEIGHTS`` that is not a file here is looked for in the data roots, so that a result names no folder of
+    the machine that made it.
+    """
     architecture, _, weights = name.partition("@")
+    if weights and not Path(weights).is_file():
+        found = [root / weights for root in data_roots(data_root) if (root / weights).is_file()]
+        weights = str(found[0]) if found else weights
     return models.create_model(architecture, weights=weights or "bundled", num_classes=dataset.num_classes)
 
 
