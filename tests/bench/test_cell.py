@@ -18,7 +18,7 @@ Make = Callable[..., CellSpec]
 Contents = Callable[[Path], dict[str, bytes]]
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     pass
 
 
@@ -28,7 +28,7 @@ def stop_after(batches: int) -> Callable[[Progress], None]:
     def on_progress(progress: Progress) -> None:
         seen.append(progress)
         if len(seen) == batches:
-            raise Stopped
+            raise StoppedError
 
     return on_progress
 
@@ -72,7 +72,7 @@ def test_a_cell_that_is_stopped_and_resumed_has_the_same_bytes(
     spec = make_spec(method, options=options, batch_size=50)
     run_cell(spec, tmp_path / "whole", data_root=data_root)
     for batches in (1, 1, 2):
-        with pytest.raises(Stopped):
+        with pytest.raises(StoppedError):
             run_cell(
                 spec, tmp_path / "parts", data_root=data_root, on_progress=stop_after(batches), checkpoint_seconds=0
             )
@@ -82,7 +82,7 @@ def test_a_cell_that_is_stopped_and_resumed_has_the_same_bytes(
 
 
 def test_resuming_does_not_repeat_what_is_done(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run_cell(make_spec(), tmp_path, data_root=data_root, on_progress=stop_after(5), checkpoint_seconds=0)
     seen: list[Progress] = []
     result = run_cell(make_spec(), tmp_path, data_root=data_root, on_progress=seen.append)
@@ -98,10 +98,8 @@ def test_a_kill_between_the_two_files_of_a_checkpoint_does_no_harm(
     spec = make_spec("grotta")
     run_cell(spec, tmp_path / "whole", data_root=data_root)
     for name, batches in (("early", 3), ("late", 5)):
-        with pytest.raises(Stopped):
-            run_cell(
-                spec, tmp_path / name, data_root=data_root, on_progress=stop_after(batches), checkpoint_seconds=0
-            )
+        with pytest.raises(StoppedError):
+            run_cell(spec, tmp_path / name, data_root=data_root, on_progress=stop_after(batches), checkpoint_seconds=0)
     early, late = (cell_directory(tmp_path / name, spec) for name in ("early", "late"))
     shutil.copy(late / "checkpoint.npz", early / "checkpoint.npz")  # the records are always written first
     run_cell(spec, tmp_path / "early", data_root=data_root)
@@ -113,7 +111,7 @@ def test_a_damaged_checkpoint_is_not_used(
     tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents, name: str
 ) -> None:
     run_cell(make_spec(), tmp_path / "whole", data_root=data_root)
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run_cell(make_spec(), tmp_path / "parts", data_root=data_root, on_progress=stop_after(3), checkpoint_seconds=0)
     path = cell_directory(tmp_path / "parts", make_spec()) / name
     path.write_bytes(path.read_bytes()[:100])
@@ -125,7 +123,7 @@ def test_a_damaged_checkpoint_is_not_used(
 def test_a_checkpoint_of_other_software_is_not_used(
     tmp_path: Path, data_root: Path, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run_cell(make_spec(), tmp_path, data_root=data_root, on_progress=stop_after(3), checkpoint_seconds=0)
     monkeypatch.setattr("grotta.bench.checkpoint.versions", lambda device: {"torch": "1.0"})
     with pytest.warns(UserWarning, match="other versions of the software"):

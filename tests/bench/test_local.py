@@ -14,6 +14,8 @@ import pytest
 
 from grotta.bench import CellResult, CellSpec, Failure, load_results, run_grid
 from grotta.bench.events import Event, Finished, Progressed, Retried, Started, Waiting
+from grotta.bench.lock import cell_lock
+from grotta.bench.results import cell_directory
 
 Make = Callable[..., CellSpec]
 Contents = Callable[[Path], dict[str, bytes]]
@@ -62,19 +64,17 @@ def test_processes_give_the_same_bytes_and_survive_the_death_of_one(
     assert contents(tmp_path) == contents(whole)
 
 
-def test_a_cell_whose_process_always_dies_fails_and_the_others_go_on(
-    tmp_path: Path, data_root: Path, make_spec: Make
+def test_a_cell_whose_process_always_dies_fails_with_its_last_words(
+    tmp_path: Path, data_root: Path, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    specs = [make_spec("grotta"), make_spec("source")]
-
-    def on_event(event: Event) -> None:
-        if isinstance(event, Started) and event.spec == specs[0]:
-            os.kill(process_of(event), signal.SIGKILL)
-
-    failure, result = run_grid(specs, tmp_path, data_root=data_root, workers=1, on_event=on_event)
+    dying = [sys.executable, "-c", "import sys; sys.exit('out of memory')"]
+    monkeypatch.setattr("grotta.bench.local.COMMAND", dying)
+    events: list[Event] = []
+    [failure] = run_grid([make_spec()], tmp_path, data_root=data_root, workers=1, on_event=events.append)
     assert isinstance(failure, Failure)
-    assert failure.message == "its process ended with signal 9 (2 times)"
-    assert load_results(tmp_path) == [result]
+    assert failure.message == "its process ended with exit code 1: out of memory (2 times)"
+    assert sum(isinstance(event, Retried) for event in events) == 1
+    assert load_results(tmp_path) == []
 
 
 def test_a_run_killed_at_a_random_moment_goes_on_to_the_same_bytes(
@@ -94,23 +94,41 @@ def test_a_run_killed_at_a_random_moment_goes_on_to_the_same_bytes(
 def test_two_runs_at_once_in_one_directory_share_the_work(
     tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents, whole: Path
 ) -> None:
-    events: list[list[Event]] = [[], []]
+    local: list[Event] = []
+    inline: list[Event] = []
 
-    def run(mine: list[Event]) -> None:
-        run_grid(grid(make_spec), tmp_path, data_root=data_root, workers=1, on_event=mine.append)
+    def run() -> None:
+        run_grid(grid(make_spec), tmp_path, data_root=data_root, workers=1, on_event=local.append)
 
-    threads = [threading.Thread(target=run, args=(mine,)) for mine in events]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not any(isinstance(event, Progressed) for event in local) and thread.is_alive():
+        time.sleep(0.01)
+    run_grid(grid(make_spec)[::-1], tmp_path, executor="inline", data_root=data_root, on_event=inline.append)
+    thread.join()
     assert contents(tmp_path) == contents(whole)
-    for mine in events:
-        assert {event.spec for event in mine if isinstance(event, Finished)} == set(grid(make_spec))
-    computed = [{event.spec for event in mine if isinstance(event, Progressed)} for mine in events]
+    for events in (local, inline):
+        assert {event.spec for event in events if isinstance(event, Finished)} == set(grid(make_spec))
+    computed = [{event.spec for event in events if isinstance(event, Progressed)} for events in (local, inline)]
     assert not computed[0] & computed[1]
-    waited = [event for mine in events for event in mine if isinstance(event, Waiting)]
-    assert len(waited) <= len(grid(make_spec)) * 2
+
+
+def test_a_cell_that_is_busy_elsewhere_is_left_for_last(
+    tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents, whole: Path
+) -> None:
+    busy = cell_lock(cell_directory(tmp_path, grid(make_spec)[3]))
+    busy.__enter__()
+    events: list[Event] = []
+
+    def on_event(event: Event) -> None:
+        events.append(event)
+        if sum(isinstance(e, Finished) for e in events) == 3:
+            busy.__exit__(None, None, None)
+
+    run_grid(grid(make_spec), tmp_path, data_root=data_root, workers=1, on_event=on_event)
+    assert [event.spec.method for event in events if isinstance(event, Waiting)] == ["grotta"]
+    assert [event.spec.method for event in events if isinstance(event, Finished)][-1] == "grotta"
+    assert contents(tmp_path) == contents(whole)
 
 
 def test_ctrl_c_stops_the_workers_and_keeps_what_is_done(

@@ -16,9 +16,7 @@ def test_outcomes_come_in_the_order_of_the_specs(tmp_path: Path, data_root: Path
     assert len(load_results(tmp_path)) == 3
 
 
-def test_the_longest_cells_come_first_and_finished_ones_never(
-    tmp_path: Path, data_root: Path, make_spec: Make
-) -> None:
+def test_the_longest_cells_come_first_and_finished_ones_never(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
     specs = [make_spec("source"), make_spec("tent"), make_spec("bn", domains=("fog",))]
     run_grid(specs[:1], tmp_path, executor="inline", data_root=data_root)
     events: list[Event] = []

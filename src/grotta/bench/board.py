@@ -59,10 +59,12 @@ class PlainBoard:
 
     def __call__(self, event: Event) -> None:
         """Print what is worth a line."""
-        preparing = self.tracker.preparing
+        preparing, warned = self.tracker.preparing, list(self.tracker.warnings)
         self.tracker.see(event)
         if self.tracker.preparing and self.tracker.preparing != preparing:
             self._say(f"data: {self.tracker.preparing}")
+        for warning in list(self.tracker.warnings)[len(warned) :]:
+            self._say(f"note: {warning}")
         line = describe(event)
         if line:
             done, total = self.tracker.count("finished", "failed"), len(self.tracker.cells)
@@ -103,7 +105,8 @@ class LiveBoard:
         head = Table.grid(padding=(0, 1))
         head.add_row(bar, summary(self.tracker))
         preparing = [Text(f"making data: {self.tracker.preparing}", style="cyan")] if self.tracker.preparing else []
-        return Group(head, *preparing, matrix(self.tracker, self.console.height - 8))
+        warnings = [Text(f"note: {warning}", style="yellow") for warning in self.tracker.warnings]
+        return Group(head, *preparing, matrix(self.tracker, self.console.height - 8 - len(warnings)), *warnings)
 
 
 def matrix(tracker: Tracker, height: int) -> Table:

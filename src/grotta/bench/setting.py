@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import nn
 
 from grotta import data, methods, models, streams
@@ -54,6 +55,18 @@ def check(spec: CellSpec) -> None:
         )
 
 
+def check_device(device: str) -> None:
+    """Raise a ``ValueError`` if networks cannot run on ``device``.
+
+    >>> check_device("cpu")
+    """
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(f"device: cannot use {device!r}: {reason}") from None
+
+
 def open_dataset(spec: CellSpec, data_root: Path | None) -> data.DomainDataset:
     """The data set of a cell, with its domains in stream order."""
     return data.load(spec.dataset, root=data_root, domains=spec.domains, keep_decoded=True)
@@ -62,6 +75,7 @@ def open_dataset(spec: CellSpec, data_root: Path | None) -> data.DomainDataset:
 def open_setting(spec: CellSpec, data_root: Path | None, device: str = "cpu") -> Setting:
     """Everything that a cell runs on, with the network on ``device``."""
     check(spec)
+    check_device(device)
     dataset = open_dataset(spec, data_root)
     labels = tuple(dataset.labels(domain) for domain in dataset.domains)
     name = model_name(spec.model, dataset)

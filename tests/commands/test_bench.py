@@ -1,0 +1,133 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from grotta.bench import CellResult, Failure, run_grid
+from grotta.cli import main
+from grotta.commands import bench
+
+Grotta = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("data")
+    folder = root / "CIFAR-10-C"
+    folder.mkdir()
+    random = np.random.default_rng(0)
+    np.save(folder / "labels.npy", random.integers(0, 10, 5 * 70))
+    np.save(folder / "fog.npy", random.integers(0, 256, (5 * 70, 32, 32, 3), np.uint8))
+    return root
+
+
+@pytest.fixture
+def grotta_bench(tmp_path: Path, data_root: Path, monkeypatch: pytest.MonkeyPatch) -> Grotta:
+    def inline(*arguments: object, executor: str, **options: object) -> list[CellResult | Failure]:
+        return run_grid(*arguments, executor="inline", **options)  # type: ignore[arg-type]
+
+    def call(*words: str, **options: str) -> int:
+        values = {
+            "dataset": "cifar10-c",
+            "methods": "source,bn",
+            "gammas": "1e-1,1e-4",
+            "domains": "fog",
+            "model": "fashion_resnet8",
+            "out": str(tmp_path / "out"),
+            "data-root": str(data_root),
+            **options,
+        }
+        with pytest.raises(SystemExit) as stop:
+            main(["bench", *words, *(word for key, value in values.items() for word in (f"--{key}", value))])
+        assert isinstance(stop.value.code, int)
+        return stop.value.code
+
+    monkeypatch.setattr(bench, "run_grid", inline)  # processes are tested where they are; here, what is made of them
+    return call
+
+
+def test_it_ends_with_the_table_and_the_report(
+    grotta_bench: Grotta, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert grotta_bench() == 0
+    shown = capsys.readouterr()
+    assert "Source" in shown.out
+    assert "BN" in shown.out
+    assert f"Report: {tmp_path / 'out' / 'report.html'}" in shown.out
+    assert (tmp_path / "out" / "report.html").stat().st_size > 1000
+    assert "[4/4]" in shown.err
+
+
+def test_a_second_call_prints_the_same_table(grotta_bench: Grotta, capsys: pytest.CaptureFixture[str]) -> None:
+    grotta_bench()
+    first = capsys.readouterr().out
+    grotta_bench()
+    assert capsys.readouterr().out == first
+
+
+def test_a_failed_cell_is_reported_and_the_code_is_1(
+    grotta_bench: Grotta, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from grotta.methods import BN
+
+    monkeypatch.setattr(BN, "infer", None)
+    assert grotta_bench("--json") == 1
+    outcome = json.loads(capsys.readouterr().out)
+    assert [cell["label"] for cell in outcome["cells"]] == ["source", "source"]
+    assert [cell["spec"]["method"] for cell in outcome["failed"]] == ["bn", "bn"]
+
+
+def test_a_bench_where_everything_fails_still_ends_in_order(
+    grotta_bench: Grotta, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert grotta_bench(model="fashion_resnet8@/nowhere/file.pt") == 1
+    shown = capsys.readouterr()
+    assert "no file of weights" in shown.err
+    assert "Traceback" not in shown.err + shown.out
+
+
+def test_ctrl_c_says_how_to_go_on(
+    grotta_bench: Grotta, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench, "run_grid", interrupted)
+    assert grotta_bench() == 130
+    assert "the same command goes on from here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"methods": "source,magic"}, "unknown method 'magic'"),
+        ({"dataset": "magic"}, "dataset: expected one of"),
+        ({"gammas": "1e-1,0"}, "gamma: expected a positive number, got 0.0"),
+        ({"gammas": "1e-1,-2"}, "gamma: expected a positive number, got -2.0"),
+        ({"gammas": "a,b"}, "gammas: expected numbers separated by commas, got 'a,b'"),
+        ({"gammas": ""}, "gammas: expected different values, at least one"),
+        ({"domains": "magic"}, "domains: expected"),
+        ({"workers": "0"}, "workers: expected at least 1"),
+        ({"seeds": "0"}, "seeds: expected at least 1"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_code_2_and_nothing_runs(
+    grotta_bench: Grotta, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: dict[str, str], message: str
+) -> None:
+    assert grotta_bench(**options) == 2
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert len(shown.err.strip().splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_output_that_cannot_be_written_is_one_line_and_code_1(
+    grotta_bench: Grotta, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").write_text("a file")
+    assert grotta_bench() == 1
+    shown = capsys.readouterr()
+    assert "out" in shown.err
+    assert len(shown.err.strip().splitlines()) == 1

@@ -1,0 +1,133 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from grotta.bench import CellSpec, run_cell
+from grotta.bench.report_command import command
+from grotta.cli import main
+
+Grotta = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("data")
+    folder = root / "CIFAR-10-C"
+    folder.mkdir()
+    random = np.random.default_rng(0)
+    np.save(folder / "labels.npy", random.integers(0, 10, 5 * 70))
+    for domain in ("fog", "snow"):
+        np.save(folder / f"{domain}.npy", random.integers(0, 256, (5 * 70, 32, 32, 3), np.uint8))
+    return root
+
+
+@pytest.fixture
+def grotta_run(tmp_path: Path, data_root: Path) -> Grotta:
+    def call(*words: str, **options: str) -> int:
+        values = {
+            "method": "tent",
+            "dataset": "cifar10-c",
+            "domains": "fog,snow",
+            "model": "fashion_resnet8",
+            "out": str(tmp_path),
+            "data-root": str(data_root),
+            **options,
+        }
+        with pytest.raises(SystemExit) as stop:
+            main(["run", *words, *(word for key, value in values.items() for word in (f"--{key}", value))])
+        assert isinstance(stop.value.code, int)
+        return stop.value.code
+
+    return call
+
+
+def test_one_cell_is_run_and_shown(grotta_run: Grotta, capsys: pytest.CaptureFixture[str]) -> None:
+    assert grotta_run(gamma="1e-4") == 0
+    shown = capsys.readouterr()
+    first, fog, snow, last = shown.out.splitlines()
+    assert first.startswith("tent on cifar10-c, gamma 0.0001: error ")
+    assert fog.split()[0] == "fog"
+    assert snow.split()[0] == "snow"
+    assert last.startswith("140 images, ")
+    assert "tent error" in shown.err
+    assert "images/s" in shown.err
+
+
+def test_json_holds_the_result_and_the_options(grotta_run: Grotta, capsys: pytest.CaptureFixture[str]) -> None:
+    assert grotta_run("--json", "--option", "k=3", "--option", "output=laplacian", "--seed", "2") == 0
+    values = json.loads(capsys.readouterr().out)
+    assert values["spec"]["options"] == {"k": 3, "output": "laplacian"}
+    assert values["spec"]["seed"] == 2
+    assert set(values["domain_errors"]) == {"fog", "snow"}
+    assert values["seconds"] > 0
+
+
+def test_the_command_of_a_spec_runs_that_spec(
+    tmp_path: Path, data_root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = CellSpec(
+        method="grotta",
+        dataset="cifar10-c",
+        domains=("snow", "fog"),
+        gamma=0.01,
+        model="fashion_resnet8",
+        options={"k": 3, "affinity": "rbf"},
+        period=35,
+        stream="exhaustive",
+        stream_seed=3,
+        seed=4,
+        batch_size=50,
+    )
+    words = command(spec).split()[1:]
+    with pytest.raises(SystemExit, match="0"):
+        main([*words, "--json", "--out", str(tmp_path), "--data-root", str(data_root)])
+    assert json.loads(capsys.readouterr().out)["id"] == spec.id
+
+
+def test_a_stopped_run_goes_on_only_when_told_to(
+    tmp_path: Path, data_root: Path, grotta_run: Grotta, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = CellSpec(
+        method="tent", dataset="cifar10-c", domains=("fog", "snow"), gamma=0.1, model="fashion_resnet8", batch_size=20
+    )
+    seen: list[int] = []
+
+    def stop(progress: object) -> None:
+        seen.append(1)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_cell(spec, tmp_path, data_root=data_root, on_progress=stop, checkpoint_seconds=0)
+    assert grotta_run("--batch-size", "20") == 2
+    assert "go on with --resume" in capsys.readouterr().err
+    assert grotta_run("--batch-size", "20", "--resume") == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "magic"}, "unknown method 'magic'"),
+        ({"dataset": "magic"}, "dataset: expected one of"),
+        ({"gamma": "0"}, "gamma: expected a positive number, got 0.0"),
+        ({"gamma": "-1"}, "gamma: expected a positive number, got -1.0"),
+        ({"domains": "magic"}, "domains: expected"),
+        ({"domains": ""}, "domains: expected"),
+        ({"option": "k"}, "option: expected KEY=VALUE"),
+        ({"option": "magic=1"}, "magic"),
+        ({"model": "fashion_resnet8@/nowhere/file.pt"}, "no file of weights at /nowhere/file.pt"),
+        ({"device": "magic"}, "device"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_code_2(
+    grotta_run: Grotta, capsys: pytest.CaptureFixture[str], options: dict[str, str], message: str
+) -> None:
+    code = grotta_run(**options)
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert len(shown.err.strip().splitlines()) == 1
+    assert shown.out == ""
+    assert code == (1 if "weights" in message else 2)
