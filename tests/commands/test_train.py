@@ -151,3 +151,9 @@ def test_an_earlier_run_is_not_overwritten(pictures, tmp_path, capsys):
     code, _, err = run(capsys, *small(pictures, tmp_path / "out", "--epochs", 1))
     assert code == 2
     assert "go on with --resume, or choose another --out" in err
+
+
+def test_weights_of_an_earlier_training_bring_its_command_along():
+    _, start = command.prepare_model("fashion_resnet8", "bundled", num_classes=10, seed=0)
+    assert start.startswith("fashion_resnet8.safetensors (`grotta train fashion --model fashion_resnet8 ")
+    assert start.endswith("accuracy 92.46 %)")

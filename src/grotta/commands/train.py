@@ -16,7 +16,7 @@ import grotta.data
 from grotta.commands.options import DataRoot, Device, Json
 from grotta.data import DomainDataset
 from grotta.models.bundled import bundled_path
-from grotta.models.card import TrainingData, card_markdown, make_card
+from grotta.models.card import TrainingData, card_markdown, make_card, read_card
 from grotta.models.registry import create_model
 from grotta.models.state_file import read_state, write_state
 from grotta.models.training import EpochResult, Images, Recipe, accuracy
@@ -134,7 +134,13 @@ def prepare_model(name: str, weights: str | None, num_classes: int, seed: int) -
     state = read_state(path)
     other = num_classes_of(model, state) != num_classes
     copy_state(model, state, f"{path} does not fit {name}", keep_classifier=other)
-    return model, f"{path.name}{', with a new classifier' if other else ''}"
+    return model, f"{path.name}{_origin(path)}{', with a new classifier' if other else ''}"
+
+
+def _origin(path: Path) -> str:
+    """How the weights in ``path`` were made, if they are a model of this command."""
+    card = read_card(path)
+    return f" (`{card['command']}`, accuracy {100 * card['accuracy']:.2f} %)" if card else ""
 
 
 def command_line(dataset: str, model: str, recipe: Recipe, half: bool, **options: str | int | None) -> str:

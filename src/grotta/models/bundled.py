@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from grotta.models.state_file import read_metadata
+from grotta.models.card import read_card
 
 _ASSETS = Path(str(resources.files("grotta.models"))) / "assets"
 
@@ -28,5 +27,7 @@ def bundled_path(name: str) -> Path:
 
 def model_card(name: str) -> dict[str, Any]:
     """Give the card of a bundled model: data, recipe, seed, accuracy, versions, command."""
-    card: dict[str, Any] = json.loads(read_metadata(bundled_path(name))["card"])
+    card = read_card(bundled_path(name))
+    if card is None:
+        raise ValueError(f"the bundled weights of {name!r} carry no card")
     return card

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from grotta._version import __version__
+from grotta.models.state_file import read_metadata
 from grotta.models.training import EpochResult, Recipe
 
 
@@ -60,6 +63,14 @@ def make_card(
             for result in history
         ],
     }
+
+
+def read_card(path: Path) -> dict[str, Any] | None:
+    """Give the card inside a file of weights; None if there is none."""
+    if path.suffix != ".safetensors":
+        return None
+    text = read_metadata(path).get("card")
+    return None if text is None else json.loads(text)
 
 
 def card_markdown(card: Mapping[str, Any]) -> str:
