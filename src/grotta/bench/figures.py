@@ -73,8 +73,8 @@ class Figure:
 
     @property
     def legend(self) -> list[Series]:
-        """One series of each name, in order; empty if there is only one."""
-        found = {series.label: series for panel in self.panels for series in panel.series}
+        """One series of each name, in order; empty if there is only one. What dots show, their panel's title says."""
+        found = {s.label: s for panel in self.panels for s in panel.series if s.kind != "dots"}
         return list(found.values()) if len(found) > 1 else []
 
 

@@ -21,6 +21,7 @@ from grotta.bench.tables_bench import (
     gamma_head,
     gammas,
     main_table,
+    plural,
     row_key,
     row_keys,
     row_label,
@@ -46,12 +47,18 @@ Block = Table | Figure | Listing
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report."""
+    """A part of a report; ``where`` is the data that it is about, if its title does not say."""
 
     name: str
     title: str
     intro: str
     blocks: tuple[Block, ...]
+    where: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The title with the data."""
+        return f"{self.title}: {self.where}" if self.where else self.title
 
 
 @dataclass(frozen=True)
@@ -142,7 +149,8 @@ def _setup_section(name: str, setup: Setup, results: list[CellResult]) -> Sectio
     blocks.append(curves(plain, f"{name}-curves"))
     blocks += [zeta_figure(plain, f"{name}-zeta")]
     blocks += [domain_table(plain, gamma, name=f"{name}-domains") for gamma in gammas(plain)]
-    intro = f"{setup.model} on {len(setup.domains)} domains of {setup.dataset}, one after the other, never reset."
+    domains = plural(len(setup.domains), "domain")
+    intro = f"{setup.model} on {domains} of {setup.dataset}, one after the other, never reset."
     return Section(name, f"{setup.dataset}, {setup.model}", intro, tuple(block for block in blocks if _shows(block)))
 
 

@@ -1,6 +1,7 @@
 """A report as one HTML page that needs nothing else: no network, no other file."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
@@ -13,7 +14,7 @@ from grotta.bench.report_command import command
 from grotta.bench.report_content import Block, Listing, Report, Section
 from grotta.bench.results import CellResult
 from grotta.bench.tables import Table
-from grotta.bench.tables_bench import by_setup, row_key, row_label
+from grotta.bench.tables_bench import by_setup, plural, row_key, row_label
 from grotta.bench.tables_html import framed, head_html, to_html
 
 _LIGHT = "--card:#f6f8fa;--link:#0550ae;--gain:#b42318;--warn:#fff8e1;--warn-edge:#d4a72c;"
@@ -61,14 +62,15 @@ def _lead(results: Sequence[CellResult]) -> str:
     datasets = ", ".join(dict.fromkeys(result.spec.dataset for result in results))
     images = sum(result.images for result in results)
     return (
-        f'<p class="lead">{len(results):,} cells, {images:,} images, on {escape(datasets) or "no data"}. Errors in per '
-        "cent, lower is better: <strong>best</strong>, <u>second</u>. Choose a number to see the command and the "
-        "stream behind it, a column's head to sort by it.</p>"
+        f'<p class="lead">{plural(len(results), "cell")}, {images:,} images, on {escape(datasets) or "no data"}. '
+        "Errors in per cent, lower is better: <strong>best</strong>, <u>second</u>. Choose a number to see the command "
+        "and the stream behind it, a column's head to sort by it.</p>"
     )
 
 
 def _contents(report: Report) -> str:
-    links = [(section.name, section.title) for section in report.sections]
+    titles = Counter(section.title for section in report.sections)
+    links = [(s.name, s.title if titles[s.title] == 1 else s.heading) for s in report.sections]
     links += [("sources", "Data, networks, versions"), ("cells", "All cells")]
     listed = "".join(f'<li><a href="#{escape(name)}">{escape(title)}</a></li>' for name, title in links)
     return f'<nav aria-label="Contents"><ol>{listed}</ol></nav>'
@@ -82,7 +84,7 @@ def _warnings(warnings: Iterable[str]) -> str:
 def _section(section: Section) -> str:
     blocks = "\n".join(map(_block, section.blocks))
     return (
-        f'<section id="{escape(section.name)}"><h2>{escape(section.title)}</h2>\n'
+        f'<section id="{escape(section.name)}"><h2>{escape(section.heading)}</h2>\n'
         f"<p>{escape(section.intro)}</p>\n{blocks}</section>"
     )
 
@@ -110,8 +112,7 @@ def _behind(results: Sequence[CellResult]) -> str:
     ids = list(dict.fromkeys(result.spec.id for result in results))
     if not ids:
         return ""
-    word = "cell" if len(ids) == 1 else "cells"
-    return f'<a href="#cell-{ids[0]}" data-cells="{" ".join(ids)}">{len(ids)} {word} behind it</a>'
+    return f'<a href="#cell-{ids[0]}" data-cells="{" ".join(ids)}">{plural(len(ids), "cell")} behind it</a>'
 
 
 def _listing(listing: Listing) -> str:
@@ -148,7 +149,7 @@ def _cells(results: Sequence[CellResult]) -> str:
     return (
         '<section id="cells"><h2>All cells</h2>\n<p>A cell is one method on one stream. Its command gives the same '
         "numbers again, with the same versions to the last bit.</p>\n"
-        f"<details><summary>{len(results):,} cells</summary>\n{listed}</details></section>"
+        f"<details><summary>{plural(len(results), 'cell')}</summary>\n{listed}</details></section>"
     )
 
 

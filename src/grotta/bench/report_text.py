@@ -26,7 +26,7 @@ def report_markdown(report: Report, figure_directory: str) -> str:
     if report.warnings:
         parts.append("\n".join(["> **Warnings**", ">", *(f"> - {warning}" for warning in report.warnings)]))
     for section in report.sections:
-        parts += [f"## {section.title}", section.intro]
+        parts += [f"## {section.heading}", section.intro]
         parts += [_block(block, figure_directory).rstrip("\n") for block in section.blocks]
     parts += ["## All cells", *_cells(report.results), f"Made by grotta {__version__}."]
     return "\n\n".join(parts) + "\n"

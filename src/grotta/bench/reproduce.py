@@ -12,7 +12,7 @@ from grotta.bench.grid import make_grid
 from grotta.bench.report_content import Block, Section
 from grotta.bench.results import CellResult, write_file
 from grotta.bench.spec import CellSpec
-from grotta.bench.tables_bench import TRANSFER_DOMAINS
+from grotta.bench.tables_bench import TRANSFER_DOMAINS, plural
 
 Found = Mapping[str, CellResult]  # finished cells by the id of their spec
 SOURCE = "{source}"
@@ -133,11 +133,12 @@ def recipe_section(recipe: Recipe, scope: Scope, found: Found) -> Section:
     name = f"{recipe.name}-{_digest(scope)}"
     blocks = [replace(block, name=f"{name}-{block.name}") for block in recipe.blocks(scope, found)]
     shown = tuple(block for block in blocks if not isinstance(block, Figure) or block.panels)
-    needed = {spec.id for spec in recipe.cells(scope)}
-    missing = len(needed - found.keys())
-    lack = f" {missing} of its {len(needed)} cells are missing: what they would show is blank." if missing else ""
-    title = f"{recipe.title}: {scope.dataset}" if needed else recipe.title
-    return Section(name, title, recipe.about + lack, shown)
+    needed = set(recipe.cells(scope))
+    missing = sum(spec.id not in found for spec in needed)
+    lack = f" {missing} of its {plural(len(needed), 'cell')} have no result yet." if missing else ""
+    domains = max((len(spec.domains) for spec in needed), default=0)
+    where = f"{scope.dataset}, {plural(domains, 'domain')}" if needed else ""
+    return Section(name, recipe.title, recipe.about + lack, shown, where)
 
 
 def save_recipe(out: Path, recipe: Recipe, scope: Scope) -> None:
@@ -148,15 +149,17 @@ def save_recipe(out: Path, recipe: Recipe, scope: Scope) -> None:
 
 def saved_recipes(out: Path, recipes: Mapping[str, Recipe]) -> list[tuple[Recipe, Scope]]:
     """The recipes that were asked for in a run's directory, in the order of ``recipes``, but for unreadable ones."""
-    found = []
+    found: dict[object, tuple[Recipe, Scope]] = {}
     for path in sorted((out / "recipes").glob("*.json")):
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            found.append((recipes[content["recipe"]], Scope.from_dict(content["scope"])))
+            recipe, scope = recipes[content["recipe"]], Scope.from_dict(content["scope"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
+        # scopes that differ in what the recipe does not look at come to the same
+        found.setdefault((recipe.name, frozenset(recipe.cells(scope))), (recipe, scope))
     order = list(recipes)
-    return sorted(found, key=lambda pair: order.index(pair[0].name))
+    return sorted(found.values(), key=lambda pair: order.index(pair[0].name))
 
 
 def by_id(results: Iterable[CellResult]) -> dict[str, CellResult]:

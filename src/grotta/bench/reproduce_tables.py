@@ -19,6 +19,7 @@ from grotta.bench.tables_bench import (
     gamma_head,
     main_table,
     mean_error,
+    plural,
     provenance_notes,
     row_keys,
     row_label,
@@ -165,14 +166,14 @@ def _orders(scope: Scope, found: Found) -> list[Block]:
     table = pivot(
         [Entry(r.spec.method, gamma_name(r.spec.gamma), mean_error(r), r) for r in results],
         name="t",
-        title=f"{scope.dataset}: error (%) averaged over {len(ways)} orders of the domains",
+        title=f"{scope.dataset}: error (%) averaged over {plural(len(ways), 'order')} of the domains",
         columns=[gamma_name(gamma) for gamma in scope.gammas],
         rows=row_keys(results),
         paper=theirs,
         label=row_label,
         head=gamma_head,
         notes=(
-            f"Paper: {paper.data(theirs.dataset)}; {paper.network(theirs.dataset)}; ten orders, not named.",
+            *provenance_notes(results, theirs.dataset, ordered=False),
             *(f"Order {number}: {' → '.join(way.bases[0].domains)}" for number, way in enumerate(ways, start=1)),
         ),
     )

@@ -48,11 +48,10 @@ def _overfitting(scope: Scope, found: Found) -> list[Block]:
     if not named:
         return []
     panels = [class_panel(next(iter(named.values())), "labels", "(a) true labels", 0)]
-    for letter, (name, result) in zip("bc", named.items()):
-        panels.append(
-            class_panel(result, "predictions", f"({letter}) predicted, {name}", 3 if name == "directly" else 8)
-        )
-    panels.append(accuracy_panel(_titled(named), "(d) accumulated accuracy"))
+    last = accuracy_panel(_titled(named), "(d) accumulated accuracy")
+    for letter, (name, result), line in zip("bc", named.items(), last.series):
+        panels.append(class_panel(result, "predictions", f"({letter}) predicted, {name}", line.color))
+    panels.append(last)
     caption = (
         "Figure 3: entropy minimisation on the norm layers' affine parameters with the source's statistics, directly "
         "on each batch, or on random batches of a bank with one image a class."

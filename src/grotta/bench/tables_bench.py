@@ -112,6 +112,15 @@ def gamma_head(column: str) -> str:
     return f"10{str(int(exponent)).translate(_SUPERSCRIPT)}" if float(mantissa) == 1 else column
 
 
+def plural(number: int, word: str) -> str:
+    """A number of things.
+
+    >>> plural(1, "domain"), plural(15, "domain")
+    ('1 domain', '15 domains')
+    """
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
 def slug(text: str) -> str:
     """``text`` as the name of a file or a place in a page.
 
@@ -176,10 +185,19 @@ def transfer_table(results: Sequence[CellResult], method: str, gamma: float, *, 
     )
 
 
-def provenance_notes(results: Sequence[CellResult], dataset: str) -> tuple[str, ...]:
-    """Which data and network are behind a table, on our side and, if it used ``dataset``, on the paper's."""
-    ours = [_describe(setup, group) for setup, group in by_setup(results).items()]
+def provenance_notes(results: Sequence[CellResult], dataset: str, *, ordered: bool = True) -> tuple[str, ...]:
+    """Which data and network are behind a table, on our side and, if it used ``dataset``, on the paper's.
+
+    ``ordered`` says whether the order of the domains is one for all results and worth telling.
+    """
+    if ordered:
+        ours = [_describe(setup, group) for setup, group in by_setup(results).items()]
+    else:
+        anyhow = {replace(setup, domains=()): None for setup in by_setup(results)}
+        ours = [_describe(setup, results) for setup in anyhow]
     theirs = [f"Paper: {paper.data(dataset)}; {paper.network(dataset)}."] if paper.data(dataset) else []
+    if theirs and dataset != results[0].spec.dataset:
+        theirs.append("The two sides are on different data: compare how rows and columns relate, not the numbers.")
     marked = any(result.spec.method in MARKS for result in results)
     reconstructed = ["† Reconstruction: no code of ODS is public."] if marked else []
     return (*ours, *theirs, *reconstructed)
@@ -189,10 +207,10 @@ def _describe(setup: Setup, results: Sequence[CellResult]) -> str:
     data = ", ".join(sorted({_PROVENANCE.get(r.provenance, r.provenance) for r in results}))
     runs = len({(r.spec.stream_seed, r.spec.seed) for r in results})
     images = max(r.images for r in results)
+    domains = f"{plural(len(setup.domains), 'domain')} ({' → '.join(setup.domains)}), " if setup.domains else ""
     return (
-        f"Ours: {setup.dataset}, {data}; {len(setup.domains)} domains ({' → '.join(setup.domains)}), {images:,} images "
-        f"a stream; network {setup.model}; {setup.stream} streams, {setup.period} images a period, batches of "
-        f"{setup.batch_size}; {runs} run{'s' if runs > 1 else ''}."
+        f"Ours: {setup.dataset}, {data}; {domains}{images:,} images a stream; network {setup.model}; {setup.stream} "
+        f"streams, {setup.period} images a period, batches of {setup.batch_size}; {plural(runs, 'run')}."
     )
 
 
