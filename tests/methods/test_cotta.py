@@ -183,3 +183,11 @@ def test_official_settings_follow_the_data_set(by_hand):
 def test_an_option_out_of_range_is_refused_by_name(by_hand, option):
     with pytest.raises(ValueError, match=next(iter(option))):
         create("cotta", by_hand.net(), **option)
+
+
+def test_images_without_a_strong_view_are_refused_before_anything_is_done(by_hand):
+    adapter = create("cotta", by_hand.net())
+    before = adapter.state_dict()
+    with pytest.raises(ValueError, match="pixels"):
+        adapter(by_hand.images(4, size=3))
+    assert all(tensor.equal(before[key]) for key, tensor in adapter.state_dict().items())

@@ -177,3 +177,11 @@ def test_published_settings_are_the_defaults(by_hand):
         adapter = create("rotta", by_hand.net(), preset=preset)
         assert (adapter.capacity, adapter.update_every, adapter.alpha, adapter.nu) == (64, 64, 0.05, 0.001)
         assert (adapter.lambda_t, adapter.lambda_u, adapter.lr) == (1.0, 1.0, 1e-3)
+
+
+def test_images_without_a_strong_view_are_refused_before_anything_is_done(by_hand):
+    adapter = create("rotta", by_hand.net())
+    before = adapter.state_dict()
+    with pytest.raises(ValueError, match="pixels"):
+        adapter(by_hand.images(4, size=3))
+    assert all(tensor.equal(before[key]) for key, tensor in adapter.state_dict().items())

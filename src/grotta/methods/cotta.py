@@ -60,6 +60,7 @@ class CoTTA(Adapter):
             "symmetric": True,
         },
     }
+    augments = True
     optimizer: torch.optim.Optimizer
 
     def __init__(

@@ -48,6 +48,7 @@ class RoTTA(Adapter):
     """
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {}}
+    augments = True
     optimizer: torch.optim.Optimizer
     memory: CSTU
     seen: Tensor
