@@ -38,13 +38,18 @@ class PrepareTask:
     dataset: str
     domain: str
     data_root: Path | None
+    image_size: int
     number: int
     total: int
 
 
 def shared_data(tasks: Sequence[CellTask]) -> list[PrepareTask]:
     """What has to be there before the cells can run, each domain once."""
-    domains = {(task.spec.dataset, domain, task.data_root): None for task in tasks for domain in task.spec.domains}
+    domains = {
+        (task.spec.dataset, domain, task.data_root, task.spec.image_size): None
+        for task in tasks
+        for domain in task.spec.domains
+    }
     return [PrepareTask(*domain, number, len(domains)) for number, domain in enumerate(domains, start=1)]
 
 
@@ -52,7 +57,9 @@ def prepare(task: PrepareTask, emit: Emit) -> None:
     """Make the images of a domain, if they are not there."""
     emit(Preparing(task.dataset, task.domain, task.number, task.total))
     with contextlib.suppress(Exception):  # the cells that need them will say what is wrong
-        data.load(task.dataset, root=task.data_root, domains=[task.domain], keep_decoded=True).prepare()
+        data.load(
+            task.dataset, root=task.data_root, domains=[task.domain], image_size=task.image_size, keep_decoded=True
+        ).prepare()
 
 
 def attempt(task: CellTask, emit: Emit) -> None:

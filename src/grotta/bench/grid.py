@@ -29,6 +29,7 @@ def make_grid(
     stream: str = "ptta",
     period: int = 100,
     batch_size: int = 64,
+    image_size: int = 224,
     full: bool = False,
     data_root: Path | None = None,
 ) -> list[CellSpec]:
@@ -58,6 +59,7 @@ def make_grid(
             stream_seed=seed,
             seed=seed,
             batch_size=batch_size,
+            image_size=image_size,
         )
         for gamma in gammas or (ALL_GAMMAS if full else GAMMAS)
         for method in methods or [name for name in TEN_METHODS if name in list_methods()]
@@ -65,7 +67,7 @@ def make_grid(
     ]
     for cell in cells:
         check(cell)  # before the data, which may have to be downloaded
-    opened = data.load(dataset, root=data_root, domains=domains)
+    opened = data.load(dataset, root=data_root, domains=domains, image_size=image_size)
     chosen = opened.domains if domains or full else in_short(opened)
     return [replace(cell, domains=chosen, model=model_name(model, opened)) for cell in cells]
 

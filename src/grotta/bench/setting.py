@@ -69,7 +69,7 @@ def check_device(device: str) -> None:
 
 def open_dataset(spec: CellSpec, data_root: Path | None) -> data.DomainDataset:
     """The data set of a cell, with its domains in stream order."""
-    return data.load(spec.dataset, root=data_root, domains=spec.domains, keep_decoded=True)
+    return data.load(spec.dataset, root=data_root, domains=spec.domains, image_size=spec.image_size, keep_decoded=True)
 
 
 def open_setting(spec: CellSpec, data_root: Path | None, device: str = "cpu") -> Setting:

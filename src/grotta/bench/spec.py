@@ -31,6 +31,7 @@ class CellSpec:
         stream_seed: of the order of the images, the same for every method.
         seed: of everything random in the method.
         batch_size: images in a step.
+        image_size: side of pictures that are read from files; data sets of arrays have their own.
         label: the row's name in tables; made from method, preset and options when left out.
 
     >>> spec = CellSpec(method="grotta", dataset="fashion-c", domains=("fog",), gamma=0.1, options={"k": 10})
@@ -52,6 +53,7 @@ class CellSpec:
     stream_seed: int = 0
     seed: int = 0
     batch_size: int = 64
+    image_size: int = 224
     label: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -65,7 +67,7 @@ class CellSpec:
             object.__setattr__(self, name, value)
         if not self.domains:
             raise ValueError("domains: expected at least one")
-        for name, least in {"period": 1, "batch_size": 1, "seed": 0, "stream_seed": 0}.items():
+        for name, least in {"period": 1, "batch_size": 1, "image_size": 1, "seed": 0, "stream_seed": 0}.items():
             _whole(name, getattr(self, name), least)
         if not self.label:
             object.__setattr__(self, "label", _label(self))
@@ -77,8 +79,10 @@ class CellSpec:
         return hashlib.blake2b(_canonical(content).encode(), digest_size=8).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain JSON values."""
+        """The fields as plain JSON values; the usual image size, which most data sets do not heed, goes unsaid."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
+        if self.image_size == type(self).image_size:
+            del values["image_size"]
         return {**values, "domains": list(self.domains), "options": _thawed(dict(self.options))}
 
     @classmethod

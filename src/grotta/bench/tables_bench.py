@@ -49,6 +49,7 @@ class Setup:
     stream: str
     period: int
     batch_size: int
+    image_size: int
 
     @property
     def source(self) -> str:
@@ -60,7 +61,7 @@ class Setup:
 def setup_of(result: CellResult) -> Setup:
     """The setup of a finished cell."""
     spec = result.spec
-    return Setup(spec.dataset, result.model, spec.domains, spec.stream, spec.period, spec.batch_size)
+    return Setup(spec.dataset, result.model, spec.domains, spec.stream, spec.period, spec.batch_size, spec.image_size)
 
 
 def by_setup(results: Iterable[CellResult]) -> dict[Setup, list[CellResult]]:

@@ -36,6 +36,7 @@ def bench(
     stream: Annotated[str, typer.Option(help="Kind of stream: ptta, rotta, exhaustive or iid.")] = "ptta",
     period: Annotated[int, typer.Option(help="Images that share a label distribution.")] = 100,
     batch_size: Annotated[int, typer.Option(help="Images in a step.")] = 64,
+    image_size: Annotated[int, typer.Option(help="Side of pictures read from files.")] = 224,
     out: Out = Path("runs"),
     executor: Annotated[str, typer.Option(help="local (processes of this machine) or ray (a cluster).")] = "local",
     address: Annotated[str | None, typer.Option(help="Of an existing Ray cluster; without, Ray starts here.")] = None,
@@ -61,6 +62,7 @@ def bench(
         stream=stream,
         period=period,
         batch_size=batch_size,
+        image_size=image_size,
         full=full,
         data_root=data_root,
     )

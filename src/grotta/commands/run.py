@@ -29,6 +29,7 @@ def run(
     stream: Annotated[str, typer.Option(help="Kind of stream: ptta, rotta, exhaustive or iid.")] = "ptta",
     period: Annotated[int, typer.Option(help="Images that share a label distribution.")] = 100,
     batch_size: Annotated[int, typer.Option(help="Images in a step.")] = 64,
+    image_size: Annotated[int, typer.Option(help="Side of pictures read from files.")] = 224,
     stream_seed: Annotated[int, typer.Option(help="Of the order of the images.")] = 0,
     seed: Annotated[int, typer.Option(help="Of everything random in the method.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
@@ -51,6 +52,7 @@ def run(
         stream=stream,
         period=period,
         batch_size=batch_size,
+        image_size=image_size,
         full=True,
         data_root=data_root,
     )
