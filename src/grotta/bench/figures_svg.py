@@ -8,7 +8,7 @@ from grotta.bench.figures import Figure, Panel, Series
 from grotta.bench.figures_axes import Axis, fit
 
 WIDTH, HEIGHT = 420, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 38, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 20, 38, 46
 _HEADING = 20
 _LEGEND_LINE, _LEGEND_CHAR, _LEGEND_SWATCH = 20, 7.2, 30
 

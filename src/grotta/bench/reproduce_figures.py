@@ -15,7 +15,7 @@ from grotta.bench.reproduce_tables import STATISTICS_ONLY, Variants, variant_cel
 from grotta.bench.results import CellResult
 from grotta.bench.spec import CellSpec
 from grotta.bench.tables import Entry, Table, pivot
-from grotta.bench.tables_bench import gamma_head, mean_error
+from grotta.bench.tables_bench import gamma_head, mean_error, provenance_notes
 
 GAMMA_RANGE = (1e1, 1e0, 1e-1, 1e-2, 1e-3, 1e-4)
 CLASS_COUNTS = {"PACS": 7, "CIFAR-10": 10, "OfficeHome": 65, "CIFAR-100": 100, "DomainNet": 345, "ImageNet": 1000}
@@ -73,7 +73,7 @@ def _bank(scope: Scope, found: Found) -> list[Block]:
         if column != "Avg"
     }
     panel = _known_lines_panel(points, "Error by capacity", "images in the bank", log_x=False)
-    caption = "Figure 7a: an older image in a larger bank is less like the present ones."
+    caption = "Figure 7a: the error against the size of the bank; a larger bank holds older images."
     return [Figure("f", "Size of the bank", caption, panel, _behind(table)), table]
 
 
@@ -99,6 +99,7 @@ def _sensitivity(scope: Scope, found: Found) -> list[Block]:
         average=False,
         rivals=False,
         head=lambda column: f"λ_batch {column}",
+        notes=provenance_notes([entry.result for entry in entries], "") if entries else (),
     )
     points = {
         head.replace(" ", " = "): [(float(row.label), row.cells[j].mean) for row in table.rows]
@@ -142,12 +143,13 @@ def _shift(scope: Scope, found: Found) -> list[Block]:
         "Figure 6a: the imbalance degree of the label distributions, and as the size of the marks their change degree "
         f"CD; {SHIFT_PERIODS} periods for each number of classes. The range of ID is up to √(1 − 1/C)."
     )
-    rows = [
-        (labels[name], gamma, degree, change) for name, points in degrees.items() for gamma, degree, change in points
-    ]
+    heads = ("Classes", *(f"γ = {gamma_head(gamma_name(gamma))}" for gamma in GAMMA_RANGE))
+    imbalance = tuple((labels[name], *(point[1] for point in points)) for name, points in degrees.items())
+    change = tuple((labels[name], *(point[2] for point in points)) for name, points in degrees.items())
     return [
         Figure("f", "Label shift against γ", caption, (panel,)),
-        Listing("t", "Imbalance (ID) and change degree (CD)", ("Classes", "γ", "ID", "CD"), tuple(rows), 4),
+        Listing("id", "Imbalance degree (ID)", heads, imbalance, 3),
+        Listing("cd", "Change degree (CD)", heads, change, 3),
     ]
 
 

@@ -97,21 +97,22 @@ TOYS = (
     Recipe(
         "fig-overfitting",
         "Local overfitting",
-        "Learning from batches with few classes makes a model forget the others, until it knows one class only.",
+        "In the paper, learning from batches with few classes makes a model forget the others, until it knows one.",
         lambda scope: toy_cells(scope, OVERFITTING),
         _overfitting,
     ),
     Recipe(
         "fig-statistics",
         "Normalisation statistics",
-        "Whose mean and variance the norm layers use decides most of the accuracy.",
+        "In the paper, whose mean and variance the norm layers use decides most of the accuracy.",
         lambda scope: toy_cells(scope, STATISTICS),
         _statistics,
     ),
     Recipe(
         "fig-gradient",
         "Gradient preserving",
-        "Global statistics are constants to the gradient; preserving its form of training makes learning stable.",
+        "Global statistics are constants to the gradient; in the paper, preserving its form of training makes learning "
+        "stable.",
         lambda scope: toy_cells(scope, GRADIENT),
         _gradient,
     ),
