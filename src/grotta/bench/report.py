@@ -63,7 +63,7 @@ def write_report(
         results = list(source)
     report = make_report(results, title=title, sections=sections, failures=failures)
     if unfinished > 0:
-        note = f"Cells without a result, because they are running, were stopped or failed: {unfinished}."
+        note = f"Cells without a result, because they are running, were stopped, failed or are damaged: {unfinished}."
         report = replace(report, warnings=(*report.warnings, note))
     page = Path(out)
     files: dict[Path, str] = {}

@@ -8,7 +8,7 @@ import numpy as np
 from grotta import functional, streams
 from grotta.bench.figures import Figure, Panel, Series
 from grotta.bench.figures_bench import curves, lines_panel, row_colors
-from grotta.bench.paper import gamma_name
+from grotta.bench.paper import AVERAGE, gamma_name
 from grotta.bench.report_content import Block, Listing, zeta_figure
 from grotta.bench.reproduce import Found, Recipe, Scope, compared, pick
 from grotta.bench.reproduce_tables import STATISTICS_ONLY, Variants, variant_cells, variant_table
@@ -70,7 +70,7 @@ def _bank(scope: Scope, found: Found) -> list[Block]:
     points = {
         f"γ = {head}": [(float(row.label), row.cells[j].mean) for row in table.rows]
         for j, (column, head) in enumerate(zip(table.columns, table.heads))
-        if column != "Avg"
+        if column != AVERAGE
     }
     panel = _known_lines_panel(points, "Error by capacity", "images in the bank", log_x=False)
     caption = "Figure 7a: the error against the size of the bank; a larger bank holds older images."
@@ -156,7 +156,7 @@ def _shift(scope: Scope, found: Found) -> list[Block]:
 def _lines(table: Table, title: str, caption: str) -> Figure:
     """The rows of a table by gamma as lines."""
     points = {
-        row.label: [(float(column), cell.mean) for column, cell in zip(table.columns, row.cells) if column != "Avg"]
+        row.label: [(float(column), cell.mean) for column, cell in zip(table.columns, row.cells) if column != AVERAGE]
         for row in table.rows
     }
     return Figure("f", title, caption, _known_lines_panel(points, title, "γ", log_x=True), _behind(table))

@@ -98,7 +98,7 @@ def variant_table(
         columns=[gamma_name(gamma) for gamma in gammas],
         rows=list(variants),
         paper=theirs,
-        label=lambda row: ((labels or {}).get(row, row_label(row)[0]), ""),
+        label=lambda row: (labels[row], "") if labels and row in labels else row_label(row),
         head=gamma_head,
         notes=provenance_notes(results, theirs.dataset if theirs else "") if results else (),
     )

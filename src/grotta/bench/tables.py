@@ -145,7 +145,7 @@ def pivot(
         cells = [list(line) for line in zip(*ranked)]
     body = []
     for key, line in zip(keys, cells):
-        beside = [_beside(cell, paper, paper_row(key), column) for cell, column in zip(line, names)]
+        beside = [_beside(cell, paper, paper_row(key), column, columns) for cell, column in zip(line, names)]
         shown, mark = label(key)
         body.append(Row(shown, tuple(beside), mark))
     heads = tuple(column if column == AVERAGE else head(column) for column in names)
@@ -225,7 +225,8 @@ def _ranked(column: Sequence[Cell], *, gain: bool) -> list[Cell]:
     return [mark(cell) for cell in column]
 
 
-def _beside(cell: Cell, paper: PaperTable | None, row: str, column: str) -> Cell:
-    if paper is None:
+def _beside(cell: Cell, paper: PaperTable | None, row: str, column: str, averaged: Sequence[str]) -> Cell:
+    """The paper's number is put beside ours; its average only beside one over the same columns."""
+    if paper is None or (column == AVERAGE and {*averaged, AVERAGE} != set(paper.columns)):
         return cell
     return replace(cell, paper=paper.value(row, column), paper_note=paper.note(row, column))

@@ -1,6 +1,7 @@
 """``grotta report``: finished cells to one page, and to Markdown and CSV."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,11 @@ def report(
     if not (runs / "cells").is_dir():
         raise ValueError(f"runs: {runs} has no cells; grotta bench, run and reproduce write there with --out {runs}")
     chosen: list[Format] = [name for name in FORMATS if name in wanted]
-    files = write_report(runs, out or runs / "report.html", formats=chosen)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        files = write_report(runs, out or runs / "report.html", formats=chosen)
+    for warning in caught:
+        typer.echo(f"grotta: {warning.message}", err=True)
     if json_output:
         typer.echo(json.dumps({"files": [str(path) for path in files]}))
     else:

@@ -211,7 +211,7 @@ def test_cells_without_a_result_are_counted(results):
     runs = results[0].directory.parent.parent
     (runs / "cells" / "0123456789abcdef").mkdir()
     text = write_report(runs, runs / "report.html", formats=["html"])[0].read_text()
-    assert "were stopped or failed: 1." in text
+    assert "failed or are damaged: 1." in text
 
 
 def test_a_report_of_nothing_is_a_page(tmp_path):
@@ -272,6 +272,17 @@ def test_grotta_report_writes_what_is_asked_for(results, tmp_path):
     assert json.loads(outcome.stdout)["files"] == [str(tmp_path / "page.html")]
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["page.html"]
     assert invoke(runs).stdout.splitlines()[0] == str(runs / "report.html")
+
+
+def test_a_damaged_cell_is_said_and_not_counted(results):
+    runs = results[0].directory.parent.parent
+    (results[0].directory / "records.npz").write_bytes(b"nonsense")
+    outcome = invoke(runs, "--format", "html")
+    assert outcome.exit_code == 0
+    assert f"cell in {results[0].directory} is damaged" in outcome.stderr.replace("\n", "")
+    text = (runs / "report.html").read_text()
+    assert "failed or are damaged: 1." in text
+    assert f"cell-{results[0].spec.id}" not in text
 
 
 @pytest.mark.parametrize(("words", "said"), [(["--format", "pdf"], "format"), (["elsewhere"], "no cells")])
