@@ -10,14 +10,23 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
-from grotta.augment import check_viewable
+from grotta.augment import check_viewable, strong_view
+from grotta.methods.arguments import (
+    check_channels,
+    check_floats,
+    check_model,
+    check_option_names,
+    check_seed,
+    settle_num_classes,
+)
+from grotta.methods.checks import check_flag
+from grotta.methods.compiled import CompiledNetwork, Compiler
 from grotta.methods.inputs import check_images, ordinary, to_float
 from grotta.methods.output import Output, output_adaptation
 from grotta.methods.precision import caller_autocast
-from grotta.methods.state import Memory, gather_state, restore_state
+from grotta.methods.state import Memory, gather_state, own_names, restore_state
 from grotta.methods.step_info import StepInfo
 from grotta.nn import Network, NormFactory, find_classifier, norm_layers, replace_norms, shared_copy
-from grotta.nn.share import unwrap
 
 
 class Batch(NamedTuple):
@@ -58,10 +67,12 @@ class Adapter(nn.Module, ABC):
             ``affinity``, ``sigma`` and ``lam`` as in ``grotta.functional``.
         check_input: look at every float batch for NaN, infinities and values outside [0, 1].
         channels_last: run the network in that memory format, the faster one for convolutions.
+        compile: run the networks through ``torch.compile``: a slow first batch for faster ones after it, the results
+            the same up to rounding. Where that fails, as without a C++ compiler, a warning says so, once.
     """
 
     name: ClassVar[str] = ""
-    presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}}
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {}}
     trains_on_prediction: ClassVar[bool] = False  # whether ``infer`` records gradients for ``learn``
     augments: ClassVar[bool] = False  # whether ``infer`` or ``learn`` makes strong views, which not all images allow
     reconstruction: ClassVar[bool] = False  # whether it is made from a paper alone, without public code to compare with
@@ -72,14 +83,14 @@ class Adapter(nn.Module, ABC):
     arguments: dict[str, Any]
     model: nn.Module
     _image_shape: tuple[int, ...] | None
+    _own: frozenset[str]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Keep the arguments as given, for :meth:`save`."""
         self = super().__new__(cls)
-        bound = inspect.signature(cls.__init__).bind(self, *args, **kwargs)
-        given = dict(list(bound.arguments.items())[2:])
-        options = given.pop("options", {})
-        object.__setattr__(self, "arguments", {**given, **options})
+        check_option_names(cls, kwargs)
+        given = inspect.signature(cls.__init__).bind(self, *args, **kwargs).kwargs
+        object.__setattr__(self, "arguments", given)
         return self
 
     def __init__(
@@ -98,22 +109,20 @@ class Adapter(nn.Module, ABC):
         lam: float | None = None,
         check_input: bool = True,
         channels_last: bool = True,
+        compile: bool = False,
     ) -> None:
         super().__init__()
-        if not isinstance(model, nn.Module):
-            raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
-        model = unwrap(model)
+        model = check_model(model)
         object.__setattr__(self, "model", model)  # the caller's: referred to, not a sub-module of ours
         self.feature_layer, classifier = find_classifier(model, feature_layer)
-        self.num_classes = _settle_num_classes(num_classes, classifier)
-        self.seed = _check_seed(seed)
-        self.mean, self.std = _check_channels("mean", mean), _check_channels("std", std)
-        self.check_input = check_input
+        self.num_classes = settle_num_classes(num_classes, classifier)
+        self.seed = check_seed(seed)
+        self.mean, self.std = check_channels("mean", mean), check_channels("std", std)
+        self.check_input = check_flag("check_input", check_input)
         self.adapt_output = output_adaptation(output, k=k, affinity=affinity, sigma=sigma, lam=lam)
-        like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-        self.device, self.dtype = like.device, like.dtype
-        self.wide = torch.promote_types(like.dtype, torch.float32)  # of probabilities and losses
-        self._prefers_channels_last = channels_last
+        self._prefers_channels_last = check_flag("channels_last", channels_last)
+        self._compiler = Compiler() if check_flag("compile", compile) else None
+        self._warned_of_hooks = False
 
     # What a method defines -------------------------------------------------------------------------------------
 
@@ -172,9 +181,12 @@ class Adapter(nn.Module, ABC):
         self.memory = None
         self.optimizer = None
         self.generator = torch.Generator().manual_seed(self.seed)
+        self.device, self.dtype = check_floats(self.model)
+        self.wide = self.dtype  # of probabilities and losses
         self._format: torch.memory_format | None = None
         self._image_shape = None
         self.build()
+        self._own = own_names(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything that the next call depends on to ``path`` (safetensors), at once or not at all."""
@@ -184,7 +196,8 @@ class Adapter(nn.Module, ABC):
 
     def network(self, norm: NormFactory | None = None) -> Network:
         """A network with the model's weights, shared by reference, and with its norm layers replaced by ``norm``."""
-        body = shared_copy(self.model)
+        body = shared_copy(self.model, warn=not self._warned_of_hooks)
+        self._warned_of_hooks = True
         if norm is not None:
             body = replace_norms(body, norm)
             if not norm_layers(body):
@@ -192,7 +205,8 @@ class Adapter(nn.Module, ABC):
                     f"the model has no batch normalisation layer, which is what the method {self.name!r} adapts; "
                     "'source' and 'lame' do without"
                 )
-        return Network(body, self.feature_layer, self.mean, self.std)
+        parts = (body, self.feature_layer, self.mean, self.std)
+        return Network(*parts) if self._compiler is None else CompiledNetwork(*parts, compiler=self._compiler)
 
     # State -----------------------------------------------------------------------------------------------------
 
@@ -224,7 +238,7 @@ class Adapter(nn.Module, ABC):
         plain = torch.contiguous_format
         wanted = self._format or (torch.channels_last if self._prefers_channels_last else plain)
         drawn = self.generator.get_state()
-        for memory_format in dict.fromkeys((wanted, self._format or plain)):
+        for memory_format in dict.fromkeys((wanted, plain)):
             inputs = to_float(images, self.dtype, memory_format)
             try:
                 with torch.enable_grad() if record else torch.inference_mode():
@@ -244,18 +258,29 @@ class Adapter(nn.Module, ABC):
         if tuple(logits.shape) != (batch_size, self.num_classes):
             raise ValueError(
                 f"the model must return logits of shape (batch, num_classes) = {(batch_size, self.num_classes)}, "
-                f"got {tuple(logits.shape)}"
+                f"got {tuple(logits.shape)}; if {self.feature_layer!r} is not its classifier, give feature_layer="
             )
 
     def _finish(self, prediction: Prediction) -> tuple[Tensor, Output]:
         probs = prediction.logits.detach().to(self.wide).softmax(1)
         return probs, self.adapt_output(probs, prediction.features.to(self.wide))
 
+    def strong_view(self, inputs: Tensor) -> Tensor:
+        """A strong view of ``inputs``, of the network's type."""
+        return strong_view(inputs, self.generator).to(self.dtype)
+
     def to_input(self, images: Tensor) -> Tensor:
         """Images out of a memory in the form that a network takes."""
         return to_float(images, self.dtype, self._format or torch.contiguous_format)
 
+    def train(self, mode: bool = True) -> Self:
+        """Nothing: an adapter has one mode, whatever its parent does."""
+        return self
+
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        probe = torch.empty(0, dtype=self.dtype, device=self.device)
+        if (moved := fn(probe)).device == probe.device and moved.dtype == probe.dtype:
+            return self
         raise RuntimeError("an adapter stays where its model is: move or cast the model, then wrap it again")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -270,33 +295,3 @@ class Adapter(nn.Module, ABC):
     def __repr__(self) -> str:
         options = "".join(f", {key}={value!r}" for key, value in self.arguments.items())
         return f"{type(self).__name__}({type(self.model).__name__}{options})"
-
-
-def _settle_num_classes(num_classes: int | None, classifier: nn.Module) -> int:
-    found = classifier.out_features if isinstance(classifier, nn.Linear) else None
-    if num_classes is None:
-        if found is None:
-            raise ValueError("num_classes cannot be inferred: the feature layer is not an nn.Linear; give num_classes=")
-        num_classes = found
-    if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 2:
-        raise ValueError(f"num_classes must be a whole number >= 2, got {num_classes!r}")
-    if found is not None and found != num_classes:
-        raise ValueError(f"num_classes is {num_classes}, but the model's last linear layer has {found} outputs")
-    return num_classes
-
-
-def _check_seed(seed: int) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise ValueError(f"seed must be a whole number in [0, 2**63), got {seed!r}")
-    return seed
-
-
-def _check_channels(name: str, values: Sequence[float] | None) -> list[float] | None:
-    if values is None:
-        return None
-    numbers = [float(v) for v in values]
-    if not numbers or not all(n == n and abs(n) != float("inf") for n in numbers):
-        raise ValueError(f"{name} must hold one finite number a channel, got {values!r}")
-    if name == "std" and not all(n > 0 for n in numbers):
-        raise ValueError(f"std must be positive, got {values!r}")
-    return numbers

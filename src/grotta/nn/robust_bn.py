@@ -1,16 +1,24 @@
 """Robust batch normalisation, with and without the gradient form of training (GpreRBN and RBN)."""
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from grotta.nn.norm_base import AdaptiveNorm, check_alpha
 from grotta.nn.statistics import channel_statistics, differentiable_statistics, per_channel
 
 Gradient = Literal["exact", "literal", "none"]
+
+
+def check_gradient(gradient: Gradient) -> Gradient:
+    """One of the three forms of the gradient."""
+    if gradient not in get_args(Gradient):
+        raise ValueError(f"gradient must be one of {get_args(Gradient)}, got {gradient!r}")
+    return gradient
 
 
 class _GradientPreserving(torch.autograd.Function):
@@ -50,6 +58,27 @@ class _GradientPreserving(torch.autograd.Function):
         return (grad_x if needs_x else None), grad_weight, (grad_b if needs_bias else None), None, None, None
 
 
+def _as_training_mode(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    batch: tuple[Tensor, Tensor],
+    world: tuple[Tensor, Tensor],
+    eps: float,
+) -> Tensor:
+    """The same as training-mode batch normalisation with weight gamma s_b/s_g and bias gamma (mu_b - mu_g)/s_g + beta.
+
+    A compiler, which sees the statistics in here and outside and computes them once, makes the most of this form;
+    eagerly they would be computed twice.
+    """
+    (mean_b, var_b), (mean_g, var_g) = batch, world
+    inv_g = (var_g + eps).rsqrt()
+    scale, shift = (var_b + eps).sqrt() * inv_g, (mean_b - mean_g) * inv_g
+    if weight is not None and bias is not None:
+        scale, shift = weight * scale, weight * shift + bias
+    return torch.batch_norm(x, scale, shift, None, None, True, 0.0, eps, True)
+
+
 class RobustBatchNorm(AdaptiveNorm):
     """Batch normalisation with global statistics that follow the batches it is told to track.
 
@@ -74,11 +103,16 @@ class RobustBatchNorm(AdaptiveNorm):
         **factory: Any,
     ) -> None:
         super().__init__(num_features, eps=eps, affine=affine, **factory)
-        if gradient not in get_args(Gradient):
-            raise ValueError(f"gradient must be one of {get_args(Gradient)}, got {gradient!r}")
         self.alpha = check_alpha(alpha)
-        self.gradient: Gradient = gradient
+        self.gradient = check_gradient(gradient)
         self.tracking = False
+
+    @classmethod
+    def from_bn(cls, bn: _BatchNorm, alpha: float = 0.05, gradient: Gradient | None = None, **options: Any) -> Self:
+        """The layer that continues from ``bn``'s parameters and running statistics; ``bn`` is not changed."""
+        if gradient is not None:
+            options["gradient"] = gradient
+        return super().from_bn(bn, alpha=alpha, **options)
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise ``x`` (B, C, ...); the result has its shape and dtype."""
@@ -96,6 +130,8 @@ class RobustBatchNorm(AdaptiveNorm):
             self._track(*batch)
         # A later batch moves the buffers in place; the backward of this one uses only what it derived from them.
         world = (self.running_mean, self.running_var)
+        if torch.compiler.is_compiling():
+            return _as_training_mode(x, self.weight, self.bias, batch, world, self.eps)
         out: Tensor = _GradientPreserving.apply(x, self.weight, self.bias, batch, world, self.eps)  # type: ignore[no-untyped-call]
         return out
 

@@ -14,6 +14,8 @@ def channel_statistics(x: Tensor) -> tuple[Tensor, Tensor]:
     (2.0, 1.0)
     """
     x = x.detach()
+    if torch.compiler.is_compiling():
+        return differentiable_statistics(x)  # plain operations: a compiler fuses them with what is around
     if x.dtype in (torch.float16, torch.bfloat16):
         # The kernel returns the dtype of its running buffers; with momentum 0 it leaves them as they are.
         scratch = x.new_zeros(x.shape[1], dtype=torch.float32)

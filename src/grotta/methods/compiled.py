@@ -1,0 +1,88 @@
+"""Networks through ``torch.compile``, or as they are where that does not work."""
+
+import types
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from grotta.nn import Network
+
+Outputs = tuple[Tensor, Tensor]
+
+
+class Compiler:
+    """Runs the networks of one adapter compiled, all of them by the same code; eagerly for good once that failed.
+
+    Code is made for each kind of pass (with and without gradient, statistics moving and still) on its first batch,
+    for every batch size but 1, which runs eagerly: compilers treat that size apart, for a pass of hardly any cost.
+    """
+
+    def __init__(self) -> None:
+        self._without_gradient = torch.compile(_own_code(Network.forward), fullgraph=True)
+        self._with_gradient = torch.compile(_own_code(Network.forward), fullgraph=True)
+        self._works = True
+        self._backward_works = False
+
+    def run(self, network: Network, x: Tensor) -> Outputs:
+        """What ``network.forward(x)`` gives."""
+        if not self._works or len(x) == 1:
+            return Network.forward(network, x)
+        torch._dynamo.maybe_mark_dynamic(x, 0)
+        try:
+            return self._run(network, x)
+        except Exception as failure:
+            # A batch or a model that is to blame fails here as well, with the error that it always gives.
+            outputs = Network.forward(network, x)
+            self._works = False
+            reason = " ".join(str(failure).split("\n")[:2])  # what raised, and why; pages of advice follow
+            warnings.warn(
+                f"compile=True has no effect, torch.compile failed ({reason}); "
+                "the adapter goes on without, more slowly and with the same results",
+                UserWarning,
+                stacklevel=2,
+            )
+            return outputs
+
+    def _run(self, network: Network, x: Tensor) -> Outputs:
+        if not torch.is_grad_enabled():
+            return self._without_gradient(network, x)
+        if not self._backward_works:
+            self._try_backward(network, x)
+        return self._with_gradient(network, x)
+
+    def _try_backward(self, network: Network, x: Tensor) -> None:
+        """Have the backward compiled now, while the pass can still be made without; no trace is left."""
+        kept = [(buffer, buffer.clone()) for buffer in network.buffers()]
+        trained = [p for p in network.parameters() if p.requires_grad]
+        try:
+            logits, _ = self._with_gradient(network, x)
+            if logits.requires_grad:
+                torch.autograd.grad(logits.sum(), trained, allow_unused=True)
+        finally:
+            with torch.no_grad():
+                for buffer, value in kept:
+                    buffer.copy_(value)
+        self._backward_works = True
+
+
+class CompiledNetwork(Network):
+    """A network whose passes a :class:`Compiler` runs."""
+
+    def __init__(self, *parts: Any, compiler: Compiler) -> None:
+        super().__init__(*parts)
+        self.compiler = compiler
+
+    def forward(self, x: Tensor) -> Outputs:
+        """Logits and features of ``x``."""
+        return self.compiler.run(self, x)
+
+
+def _own_code(function: Any) -> Any:
+    """A copy of ``function`` with a code object of its own.
+
+    Compiled code is kept, and its amount limited, by code object: so an adapter does not use up the limit of others,
+    and after a reset it uses again what it has.
+    """
+    return types.FunctionType(function.__code__.replace(), function.__globals__)
