@@ -67,7 +67,7 @@ def draw(generator: torch.Generator, height: int, width: int) -> StrongParams:
     >>> first == second, 0.6 <= first.brightness <= 1.4
     (True, True)
     """
-    uniforms = iter(torch.rand(11, generator=generator, dtype=torch.float64).tolist())
+    uniforms = iter(torch.rand(11, generator=generator, dtype=torch.float64, device="cpu").tolist())
 
     def uniform(low: float, high: float) -> float:
         return low + (high - low) * float(next(uniforms))
@@ -77,7 +77,7 @@ def draw(generator: torch.Generator, height: int, width: int) -> StrongParams:
         return round(uniform(-limit, limit))
 
     return StrongParams(
-        order=tuple(_COLOUR_OPERATIONS[i] for i in torch.randperm(5, generator=generator).tolist()),
+        order=tuple(_COLOUR_OPERATIONS[i] for i in torch.randperm(5, generator=generator, device="cpu").tolist()),
         brightness=uniform(0.6, 1.4),
         contrast=uniform(0.7, 1.3),
         saturation=uniform(0.5, 1.5),
@@ -89,7 +89,7 @@ def draw(generator: torch.Generator, height: int, width: int) -> StrongParams:
         sigma=uniform(0.001, 0.5),
         flip=uniform(0.0, 1.0) < 0.5,
         noise=0.005,
-        noise_seed=int(torch.randint(2**63 - 1, (), generator=generator)),
+        noise_seed=int(torch.randint(2**63 - 1, (), generator=generator, device="cpu")),
     )
 
 
@@ -239,8 +239,8 @@ def _grid(x: Tensor, params: StrongParams, margin: int, edges_suffice: bool) -> 
     """Source coordinates of the crop and its margin for `F.grid_sample`, (1, H + 2 margin, W + 2 margin, 2)."""
     height, width = x.shape[-2:]
     cos, sin = _inverse_rotation(params)
-    across = torch.arange(-margin, width + margin, dtype=torch.float64) - (width - 1) / 2
-    down = torch.arange(-margin, height + margin, dtype=torch.float64) - (height - 1) / 2
+    across = torch.arange(-margin, width + margin, dtype=torch.float64, device="cpu") - (width - 1) / 2
+    down = torch.arange(-margin, height + margin, dtype=torch.float64, device="cpu") - (height - 1) / 2
     across = (-across if params.flip else across) - params.translate[0]
     down = down - params.translate[1]
     left, _, top, _ = (0, 0, 0, 0) if edges_suffice else _padding(x)

@@ -14,12 +14,14 @@ from safetensors.torch import load_file, save_file
 
 import grotta
 from grotta.checks import batches, small_model
+from grotta.methods import registry
 
 RUN = textwrap.dedent(
     """
     import sys, torch, grotta
     from pathlib import Path
     from grotta.checks import batches, small_model
+from grotta.methods import registry
     from safetensors.torch import save_file
 
     folder = Path(sys.argv[1])
@@ -109,10 +111,44 @@ def test_another_kind_of_file_is_refused(saved: Path) -> None:
         grotta.load(saved, small_model())
 
 
-def test_a_method_that_is_not_registered_is_named(saved: Path) -> None:
-    rewrite(saved, method="mine")
-    with pytest.raises(ValueError, match="unknown method 'mine'"):
+def test_a_method_that_is_not_registered_is_named(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(registry._METHODS, "grotta")
+    with pytest.raises(ValueError, match="unknown method 'grotta'"):
         grotta.load(saved, small_model())
+
+
+def test_a_changed_option_is_noticed(saved: Path) -> None:
+    rewrite(saved, arguments='{"seed": 1}')
+    with pytest.raises(ValueError, match="damaged"):
+        grotta.load(saved, small_model())
+
+
+def test_every_flipped_bit_of_the_header_is_noticed(saved: Path) -> None:
+    data = saved.read_bytes()
+    start = data.index(b'"__metadata__"')
+    for position in range(start, start + 600, 7):
+        broken = bytearray(data)
+        broken[position] ^= 1
+        saved.write_bytes(broken)
+        with pytest.raises(ValueError, match="damaged|not one that an adapter wrote|format version"):
+            grotta.load(saved, small_model())
+
+
+def test_what_killed_processes_left_behind_is_removed(saved: Path) -> None:
+    leftover = saved.with_name(f".{saved.name}.{2**22 + 1}-abcd.part")
+    leftover.write_bytes(b"half")
+    grotta.load(saved, small_model()).save(saved)
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_a_link_stays_a_link_and_the_umask_is_heeded(saved: Path) -> None:
+    link = saved.with_name("link.safetensors")
+    link.symlink_to(saved)
+    grotta.load(link, small_model()).save(link)
+    assert link.is_symlink()
+    probe = saved.with_name("probe")
+    probe.touch()
+    assert saved.stat().st_mode == probe.stat().st_mode
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from grotta.memory import CategoryBalancedBank
 from grotta.methods import Adapter, Batch, Learned, Prediction, list_methods, register
 from grotta.methods.checks import check_at_least, check_positive
 from grotta.methods.teacher import trained_affine
-from grotta.nn import gpre_rbn, set_tracking
+from grotta.nn import gpre_rbn, tracking
 from grotta.nn.robust_bn import Gradient
 
 LearnsFrom = Literal["batch", "bank"]
@@ -76,11 +76,9 @@ class EntropyMinimisation(Adapter):
             self.bank.add(batch.images, prediction.logits.argmax(1))
             bank_size = self.bank.counts().sum()
             inputs = self.to_input(self.bank.sample(self.bank_batch, self.generator))
-        set_tracking(self.student, self.tracked)
-        with torch.enable_grad():
+        with torch.enable_grad(), tracking(self.student, self.tracked):
             loss = GF.softmax_entropy(self.student(inputs)[0].float()).mean()
         torch.autograd.backward(loss)
-        set_tracking(self.student, False)
         assert self.optimizer is not None
         self.optimizer.step()
         self.optimizer.zero_grad()

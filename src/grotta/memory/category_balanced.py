@@ -73,7 +73,7 @@ class CategoryBalancedBank:
             self._surely_filled = len(self)
         if self._surely_filled == 0:
             raise ValueError("cannot sample from an empty bank")
-        keys = torch.randperm(self._slots, generator=generator)
+        keys = torch.randperm(self._slots, generator=generator, device="cpu")
         if self._written.device.type == "cuda":
             keys = keys.pin_memory()  # a copy from pageable memory would wait for the device
         keys = keys.to(self._written.device, non_blocking=True)
@@ -106,8 +106,8 @@ class CategoryBalancedBank:
     def state_dict(self) -> dict[str, Tensor]:
         """Copy everything that the next calls depend on; only filled slots are in it."""
         return {
-            "capacity": torch.tensor(self.capacity),
-            "num_classes": torch.tensor(self.num_classes),
+            "capacity": torch.tensor(self.capacity, device="cpu"),
+            "num_classes": torch.tensor(self.num_classes, device="cpu"),
             "written": self._written.clone(),
             **self._store.state(self._filled_slots()),
         }

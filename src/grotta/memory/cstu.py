@@ -99,7 +99,7 @@ class CSTU(HostGuidedMemory):
     def state_dict(self) -> dict[str, Tensor]:
         """Copy everything that the next calls depend on, items by class and then arrival."""
         uncertainties = [self._uncertainty[slot] for slot in self._ordered()]
-        return {**super().state_dict(), "uncertainties": torch.tensor(uncertainties, dtype=torch.float64)}
+        return {**super().state_dict(), "uncertainties": torch.tensor(uncertainties, dtype=torch.float64, device="cpu")}
 
     def load_state_dict(self, state: State) -> None:
         """Become the memory that gave `state`, on its device; a state that does not fit changes nothing."""

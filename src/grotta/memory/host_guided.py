@@ -51,9 +51,9 @@ class HostGuidedMemory:
         """Copy everything that the next calls depend on, items by class and then arrival."""
         slots = self._ordered()
         return {
-            "capacity": torch.tensor(self.capacity),
-            "num_classes": torch.tensor(self.num_classes),
-            "labels": torch.tensor([self._labels[slot] for slot in slots], dtype=torch.int64),
+            "capacity": torch.tensor(self.capacity, device="cpu"),
+            "num_classes": torch.tensor(self.num_classes, device="cpu"),
+            "labels": torch.tensor([self._labels[slot] for slot in slots], dtype=torch.int64, device="cpu"),
             "ages": self._ages(),
             **self._store.state(torch.tensor(slots, dtype=torch.int64, device=self._store.device)),
         }
@@ -81,7 +81,9 @@ class HostGuidedMemory:
         return [slot for queue in self._queues for slot in queue]
 
     def _ages(self) -> Tensor:
-        return torch.tensor([self._time - self._born[slot] for slot in self._ordered()], dtype=torch.int64)
+        return torch.tensor(
+            [self._time - self._born[slot] for slot in self._ordered()], dtype=torch.int64, device="cpu"
+        )
 
     def _largest_classes(self) -> list[int]:
         """Classes with most items, in ascending order."""

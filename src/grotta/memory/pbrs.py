@@ -41,7 +41,7 @@ class PBRS(HostGuidedMemory):
         check_labels(labels, images, self.num_classes)
         host_labels: list[int] = labels.tolist()
         check_label_range(min(host_labels), max(host_labels), self.num_classes)
-        uniforms = torch.rand(len(labels), 2, generator=generator, dtype=torch.float64).tolist()
+        uniforms = torch.rand(len(labels), 2, generator=generator, dtype=torch.float64, device="cpu").tolist()
         origin: dict[int, int] = {}
         for i, (label, (first, second)) in enumerate(zip(host_labels, uniforms, strict=True)):
             self._seen[label] += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -90,7 +91,7 @@ class ImageStore:
         """Copy the images of `slots` out, contiguous, with what is needed to store them alike."""
         unallocated = torch.empty(0, 0, 0, 0, dtype=torch.uint8)
         images = unallocated if self._rows is None else self.read(slots).contiguous()
-        return {"images": images, "channels_last": torch.tensor(self._channels_last)}
+        return {"images": images, "channels_last": torch.tensor(self._channels_last, device="cpu")}
 
     def restore(self, state: State, slots: Tensor) -> None:
         """Put back what `state(slots)` gave."""
@@ -121,10 +122,11 @@ def _is_channels_last(images: Tensor) -> bool:
 
 def check_sizes(capacity: int, num_classes: int) -> None:
     """Raise unless a memory of `capacity` images over `num_classes` classes can exist."""
-    if capacity < 1:
-        raise ValueError(f"capacity must be at least 1, got {capacity}")
-    if num_classes < 1:
-        raise ValueError(f"num_classes must be at least 1, got {num_classes}")
+    for name, size in (("capacity", capacity), ("num_classes", num_classes)):
+        if isinstance(size, bool) or not isinstance(size, Integral):
+            raise TypeError(f"{name} must be a whole number, got {size!r}")
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}")
 
 
 def check_labels(labels: Tensor, images: Tensor, num_classes: int) -> None:

@@ -1,12 +1,14 @@
 """Adapters on disk: one safetensors file, written at once or not at all, read back only where it fits."""
 
+import glob
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -15,9 +17,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from grotta._version import __version__
+from grotta.methods.arguments import check_model
 from grotta.methods.base import Adapter
 from grotta.methods.registry import method_class
-from grotta.nn.share import unwrap
+from grotta.methods.state import check_shared
 
 FORMAT = "grotta-adapter"
 FORMAT_VERSION = "1"
@@ -25,6 +28,7 @@ FORMAT_VERSION = "1"
 
 def save(adapter: Adapter, path: str | PathLike[str]) -> None:
     """Write ``adapter``'s state to ``path``. A kill at any instant leaves the old file or the new one."""
+    check_shared(adapter)
     tensors = {key: tensor.contiguous().cpu() for key, tensor in adapter.state_dict().items()}
     metadata = {
         "format": FORMAT,
@@ -34,8 +38,8 @@ def save(adapter: Adapter, path: str | PathLike[str]) -> None:
         "method": adapter.name,
         "arguments": json.dumps(adapter.arguments, default=lambda value: value.tolist()),
         "model": fingerprint(adapter.model),
-        "checksum": _checksum(tensors),
     }
+    metadata["checksum"] = _checksum(tensors, metadata)
     write_atomically(Path(path), lambda temporary: save_file(tensors, temporary, metadata))
 
 
@@ -44,8 +48,9 @@ def load(path: str | PathLike[str], model: nn.Module) -> Adapter:
 
     A file of another model, of another version, or a damaged one is refused with an error that says which.
     """
+    model = check_model(model)
     metadata, tensors = _read(Path(path))
-    if (found := fingerprint(unwrap(model))) != metadata["model"]:
+    if (found := fingerprint(model)) != metadata["model"]:
         raise ValueError(
             f"{path} was saved with another model: its weights have fingerprint {metadata['model'][:12]}, "
             f"the given model's {found[:12]}"
@@ -57,16 +62,20 @@ def load(path: str | PathLike[str], model: nn.Module) -> Adapter:
 
 def write_atomically(path: Path, write: Any) -> None:
     """Call ``write(temporary)``, then put the temporary file in the place of ``path``, safe against a crash."""
+    path = path.resolve()  # a link stays a link
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
+    _remove_leftovers(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    temporary.touch()
+    mode = temporary.stat().st_mode  # the one that the caller's umask gives; some writers choose another
     try:
         write(temporary)
-        with open(temporary, "rb+") as file:  # noqa: PTH123 - the descriptor is what is synced
+        temporary.chmod(mode)
+        with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        os.replace(temporary, path)  # noqa: PTH105
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     directory = os.open(path.parent, os.O_RDONLY)
     try:
@@ -75,13 +84,22 @@ def write_atomically(path: Path, write: Any) -> None:
         os.close(directory)
 
 
+def _remove_leftovers(path: Path) -> None:
+    """Delete what processes that were killed while they wrote ``path`` have left behind."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*-*.part"):
+        process = leftover.name.removeprefix(f".{path.name}.").split("-")[0]
+        if process.isdigit() and int(process) != os.getpid() and not Path(f"/proc/{process}").exists():
+            leftover.unlink(missing_ok=True)
+
+
 def fingerprint(model: nn.Module) -> str:
     """A digest of the names, shapes, types and values of all parameters and buffers of ``model``."""
-    return _checksum(dict(model.state_dict()))
+    return _checksum({**dict(model.named_parameters()), **dict(model.named_buffers())})
 
 
-def _checksum(tensors: Mapping[str, Tensor]) -> str:
+def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] = MappingProxyType({})) -> str:
     digest = hashlib.blake2b(digest_size=32)
+    digest.update(json.dumps(dict(metadata), sort_keys=True).encode())
     for key in sorted(tensors):
         tensor = tensors[key].detach().cpu().contiguous()
         digest.update(f"{key}|{tensor.dtype}|{tuple(tensor.shape)}|".encode())
@@ -105,6 +123,7 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a dict
     except SafetensorError as error:
         raise ValueError(f"{path} is damaged or not a safetensors file: {error}") from error
-    if _checksum(tensors) != metadata.get("checksum"):
+    claimed = metadata.pop("checksum", None)
+    if _checksum(tensors, metadata) != claimed:
         raise ValueError(f"{path} is damaged: its contents do not match their checksum")
     return metadata, tensors

@@ -2,6 +2,7 @@
 
 import types
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from grotta.nn import Network
 
 Outputs = tuple[Tensor, Tensor]
+Pass = Callable[[Network, Tensor], Outputs]
 
 
 class Compiler:
@@ -20,8 +22,8 @@ class Compiler:
     """
 
     def __init__(self) -> None:
-        self._without_gradient = torch.compile(_own_code(Network.forward), fullgraph=True)
-        self._with_gradient = torch.compile(_own_code(Network.forward), fullgraph=True)
+        self._without_gradient = torch.compile(_pass_with_own_code(), fullgraph=True)
+        self._with_gradient = torch.compile(_pass_with_own_code(), fullgraph=True)
         self._works = True
         self._backward_works = False
 
@@ -79,10 +81,11 @@ class CompiledNetwork(Network):
         return self.compiler.run(self, x)
 
 
-def _own_code(function: Any) -> Any:
-    """A copy of ``function`` with a code object of its own.
+def _pass_with_own_code() -> Pass:
+    """``Network.forward`` with a code object of its own.
 
     Compiled code is kept, and its amount limited, by code object: so an adapter does not use up the limit of others,
     and after a reset it uses again what it has.
     """
-    return types.FunctionType(function.__code__.replace(), function.__globals__)
+    forward = Network.forward
+    return types.FunctionType(forward.__code__.replace(), forward.__globals__)

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
-from grotta.augment import strong_view
 from grotta.methods.base import Adapter, Batch, Learned, Prediction
 from grotta.methods.checks import check_at_least, check_in_unit_interval, check_positive
 from grotta.methods.optimise import descend, make_optimizer
@@ -102,7 +101,7 @@ class CoTTA(Adapter):
         confidence = self.anchor(inputs)[0].to(self.wide).softmax(1).amax(1).mean()
         if float(confidence) >= self.anchor_confidence:
             return Prediction(*self.teacher(inputs))
-        passes = [self.teacher(strong_view(inputs, self.generator)) for _ in range(self.views)]
+        passes = [self.teacher(self.strong_view(inputs)) for _ in range(self.views)]
         logits, features = (torch.stack(part).mean(0) for part in zip(*passes))
         return Prediction(logits, features)
 
@@ -121,14 +120,15 @@ class CoTTA(Adapter):
 
     def _restore(self) -> None:
         """Put a random choice of the student's elements back to the source."""
-        sizes = torch.tensor([p.numel() for p in self._trained])
+        sizes = torch.tensor([p.numel() for p in self._trained], device="cpu")
         ends = sizes.cumsum(0)
         chosen = successes(int(ends[-1]), self.restore, self.generator)
         cuts = torch.searchsorted(chosen, ends)  # where one parameter's end and the next one's begin
-        before = (ends - sizes).repeat_interleave(cuts.diff(prepend=torch.tensor([0])))
+        before = (ends - sizes).repeat_interleave(cuts.diff(prepend=torch.tensor([0], device="cpu")))
         parts = (chosen - before).to(self.device).tensor_split(cuts[:-1].tolist())
         for student, origin, places in zip(self._trained, self._origins, parts):
-            student.put_(places, origin.take(places))
+            where = torch.unravel_index(places, student.shape)
+            student.index_put_(where, origin[where])
 
 
 def successes(trials: int, probability: float, generator: torch.Generator) -> Tensor:
@@ -140,13 +140,13 @@ def successes(trials: int, probability: float, generator: torch.Generator) -> Te
     >>> successes(4, 1.0, torch.Generator().manual_seed(0))
     tensor([0, 1, 2, 3])
     """
-    found = [torch.empty(0, dtype=torch.int64)]
+    found = [torch.empty(0, dtype=torch.int64, device="cpu")]
     expected = trials * probability
     draws = math.ceil(expected + 5 * math.sqrt(expected)) + 1  # enough but for once in a million times
     scale = math.log1p(-probability) if probability < 1 else -math.inf
     last = -1 if probability > 0 else trials
     while last < trials:
-        uniform = torch.rand(draws, generator=generator, dtype=torch.float64)
+        uniform = torch.rand(draws, generator=generator, dtype=torch.float64, device="cpu")
         gaps = (torch.log1p(-uniform) / scale).clamp_(max=trials).long() + 1
         found.append(gaps.cumsum(0) + last)
         last = int(found[-1][-1])

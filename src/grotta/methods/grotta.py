@@ -6,14 +6,14 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
-from grotta.augment import strong_view
 from grotta.memory import CategoryBalancedBank
 from grotta.methods.base import Adapter, Batch, Learned, Prediction
-from grotta.methods.checks import check_at_least, check_in_unit_interval, check_positive
+from grotta.methods.checks import check_at_least, check_flag, check_in_unit_interval, check_positive
 from grotta.methods.registry import register
 from grotta.methods.teacher import ema_, trained_affine
-from grotta.nn import Network, gpre_rbn, set_tracking
-from grotta.nn.robust_bn import Gradient
+from grotta.nn import Network, gpre_rbn
+from grotta.nn import tracking as moving_statistics
+from grotta.nn.robust_bn import Gradient, check_gradient
 
 
 @register("grotta")
@@ -86,10 +86,10 @@ class GRoTTA(Adapter):
         self.lr = check_positive("lr", lr)
         self.bank_batch = check_at_least("bank_batch", bank_batch, 1)
         self.update_every = check_at_least("update_every", update_every, 1)
-        self.gradient: Gradient = gradient
-        self.balanced = balanced
-        self.train_student = train
-        self.per_class = per_class
+        self.gradient = check_gradient(gradient)
+        self.balanced = check_flag("balanced", balanced)
+        self.train_student = check_flag("train", train)
+        self.per_class = check_flag("per_class", per_class)
         self.reset()
 
     def build(self) -> None:
@@ -130,9 +130,8 @@ class GRoTTA(Adapter):
 
     def _backward(self, inputs: Tensor, teacher: Tensor, *, weight: float, tracking: bool) -> Tensor:
         """Add the gradient of ``weight`` l(inputs) to the student's; returns the weighted loss."""
-        view = strong_view(inputs, self.generator)
-        set_tracking(self.student, tracking)
-        with torch.enable_grad():
+        view = self.strong_view(inputs)
+        with torch.enable_grad(), moving_statistics(self.student, tracking):
             logits = self.student(view)[0].to(self.wide)
             loss = GF.distillation_loss(self._target(inputs, teacher, tracking), logits, per_class=self.per_class)
             loss = weight * loss
@@ -147,8 +146,6 @@ class GRoTTA(Adapter):
 
     def _ask(self, network: Network, inputs: Tensor, *, tracking: bool) -> Tensor:
         """Probabilities (B, classes) of ``network`` for the plain images, without gradient."""
-        set_tracking(network, tracking)
-        with torch.inference_mode():
+        with torch.inference_mode(), moving_statistics(network, tracking):
             logits: Tensor = network(inputs)[0]
-        set_tracking(network, False)
         return logits.to(self.wide).softmax(1)

@@ -13,7 +13,7 @@ from grotta.methods.checks import check_at_least, check_in_unit_interval, check_
 from grotta.methods.optimise import descend, make_optimizer
 from grotta.methods.registry import register
 from grotta.methods.teacher import trained_affine
-from grotta.nn import iabn, set_tracking
+from grotta.nn import iabn, tracking
 
 
 @register("note")
@@ -72,7 +72,7 @@ class NOTE(Adapter):
         self.student = self.network(iabn(self.iabn_k, self.alpha))
         self.optimizer = make_optimizer("adam", trained_affine(self.student).values(), self.lr)
         self.memory = PBRS(self.capacity, self.num_classes)
-        self.register_buffer("seen", torch.tensor(0))  # on the host: it decides, nothing is computed with it
+        self.register_buffer("seen", torch.tensor(0, device="cpu"))  # on the host, where it decides
 
     def infer(self, inputs: Tensor) -> Prediction:
         """Predict every image with the running statistics."""
@@ -93,9 +93,7 @@ class NOTE(Adapter):
     def _update(self) -> Tensor:
         """One step on the whole memory; returns the loss."""
         inputs = self.to_input(self.memory.contents())
-        set_tracking(self.student, True)
-        with torch.enable_grad():
+        with torch.enable_grad(), tracking(self.student):
             probs = self.student(inputs)[0].to(self.wide).softmax(1)
             loss = GF.entropy(probs, eps=1e-6).mean() / self.num_classes
-        set_tracking(self.student, False)
         return descend(self.optimizer, loss)

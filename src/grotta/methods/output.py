@@ -41,5 +41,9 @@ def output_adaptation(
             probs = GF.laplacian_refine(probs, features, affinity=affinity, k=k)
         return Output(probs, zeta, None)
 
-    adapt(torch.full((2, 2), 0.5), torch.eye(2))  # options that are out of range are refused now, not by a first batch
+    # Options that are out of range are refused now, not by a first batch, and even if this kind does not use them.
+    probs, features = torch.full((2, 2), 0.5, device="cpu"), torch.eye(2, device="cpu")
+    adapt(probs, features)
+    knn_or_rbf = "knn" if affinity == "linear" and kind != "bias_guided" else affinity
+    GF.bias_guided_refine(probs, features, k=k, affinity=knn_or_rbf, sigma=sigma, lam=lam)
     return adapt

@@ -8,7 +8,7 @@ from torch import nn
 from grotta.methods.base import Adapter
 
 _METHODS: dict[str, type[Adapter]] = {}
-_PUBLISHED = ("source", "bn", "pl", "tent", "lame", "cotta", "ods", "note", "rotta", "grotta")
+_PUBLISHED = ("source", "bn", "pl", "tent", "lame", "cotta", "note", "ods", "rotta", "grotta")
 
 
 def register(name: str) -> Callable[[type[Adapter]], type[Adapter]]:
@@ -25,7 +25,7 @@ def register(name: str) -> Callable[[type[Adapter]], type[Adapter]]:
 
 
 def list_methods() -> list[str]:
-    """The names of all methods: those of the paper in the order of its tables, then any others.
+    """The names of all methods: those of the paper in a fixed order, then any others.
 
     >>> list_methods()[:2]
     ['source', 'bn']

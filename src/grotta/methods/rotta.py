@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
-from grotta.augment import strong_view
 from grotta.memory import CSTU
 from grotta.methods.base import Adapter, Batch, Learned, Prediction
 from grotta.methods.cadence import pieces
@@ -14,7 +13,7 @@ from grotta.methods.checks import check_at_least, check_in_unit_interval, check_
 from grotta.methods.optimise import descend, make_optimizer
 from grotta.methods.registry import register
 from grotta.methods.teacher import ema_, trained_affine
-from grotta.nn import rbn, set_tracking
+from grotta.nn import rbn, tracking
 
 
 @register("rotta")
@@ -86,7 +85,7 @@ class RoTTA(Adapter):
         self.teacher.requires_grad_(False)
         self.optimizer = make_optimizer("adam", self._trained, self.lr)
         self.memory = CSTU(self.capacity, self.num_classes, self.lambda_t, self.lambda_u)
-        self.register_buffer("seen", torch.tensor(0))  # on the host: it decides, nothing is computed with it
+        self.register_buffer("seen", torch.tensor(0, device="cpu"))  # on the host, where it decides
 
     def infer(self, inputs: Tensor) -> Prediction:
         """The teacher's prediction, its statistics held still."""
@@ -110,14 +109,11 @@ class RoTTA(Adapter):
         images, ages = self.memory.contents()
         inputs = self.to_input(images)
         weights = torch.sigmoid(-ages.to(self.wide) / self.capacity)  # e^-a / (1 + e^-a)
-        for network in (self.teacher, self.student):
-            set_tracking(network, True)
-        teacher = self.teacher(inputs)[0].to(self.wide).softmax(1)
-        with torch.enable_grad():
-            logits = self.student(strong_view(inputs, self.generator))[0].to(self.wide)
+        with tracking(self.teacher):
+            teacher = self.teacher(inputs)[0].to(self.wide).softmax(1)
+        with torch.enable_grad(), tracking(self.student):
+            logits = self.student(self.strong_view(inputs))[0].to(self.wide)
             loss = GF.distillation_loss(teacher, logits, weights=weights)
-        for network in (self.teacher, self.student):
-            set_tracking(network, False)
         loss = descend(self.optimizer, loss)
         ema_(self._followers, self._trained, self.nu)
         return loss

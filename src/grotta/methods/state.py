@@ -1,7 +1,7 @@
 """The complete state of an adapter, as one flat dict of tensors."""
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +28,8 @@ class Stateful(Protocol):
     generator: torch.Generator
     device: torch.device
     step: int
+    name: ClassVar[str]
+    _own: frozenset[str]
 
 
 def gather_state(adapter: Stateful) -> dict[str, Tensor]:
@@ -36,7 +38,12 @@ def gather_state(adapter: Stateful) -> dict[str, Tensor]:
     state |= {f"optimizer.{key}": tensor.clone() for key, tensor in _optimizer_tensors(adapter.optimizer)}
     if adapter.memory is not None:
         state |= {f"memory.{key}": tensor for key, tensor in adapter.memory.state_dict().items()}
-    return {**state, "generator": adapter.generator.get_state(), "step": torch.tensor(adapter.step)}
+    return {
+        **state,
+        "generator": adapter.generator.get_state(),
+        "step": torch.tensor(adapter.step, device="cpu"),
+        "method": _as_tensor(adapter.name),
+    }
 
 
 @torch.inference_mode(False)
@@ -45,7 +52,14 @@ def restore_state(adapter: Stateful, state: Mapping[str, Tensor]) -> None:
     """Let ``adapter`` go on from ``state``; one that does not fit raises an error and changes nothing."""
     own = dict(_own_tensors(adapter))
     parts = _split(state)
+    if not torch.equal(state["method"].cpu(), _as_tensor(adapter.name)):
+        given = bytes(state["method"].tolist()).decode(errors="replace")
+        raise ValueError(f"the state is one of the method {given!r}, not of {adapter.name!r}")
     _check_fit(own, parts["network"])
+    _check_numbers(state)
+    _check_optimizer(adapter.optimizer, parts["optimizer"])
+    if adapter.memory is None and parts["memory"]:
+        raise ValueError("the state has a memory, which this adapter has not")
     if adapter.memory is not None:
         adapter.memory.load_state_dict({key: tensor.to(adapter.device) for key, tensor in parts["memory"].items()})
     for name, tensor in own.items():
@@ -56,12 +70,31 @@ def restore_state(adapter: Stateful, state: Mapping[str, Tensor]) -> None:
     adapter.step = int(state["step"])
 
 
-def _own_tensors(adapter: Stateful) -> Iterator[tuple[str, Tensor]]:
-    """Parameters and buffers that are not the model's: what distinguishes an adapter from a new one."""
-    assert isinstance(adapter, nn.Module)
+def own_names(adapter: nn.Module) -> frozenset[str]:
+    """Names of the parameters and buffers that are not the model's: what will distinguish an adapter from a new one."""
+    assert isinstance(adapter.model, nn.Module)
     shared = storages(adapter.model)
+    tensors = [*adapter.named_parameters(), *adapter.named_buffers()]
+    return frozenset(name for name, tensor in tensors if tensor.untyped_storage().data_ptr() not in shared)
+
+
+def check_shared(adapter: Stateful) -> None:
+    """Raise if the model has other weights by now than those that the adapter shares with it."""
+    assert isinstance(adapter, nn.Module)
+    current = storages(adapter.model)
+    tensors = [*adapter.named_parameters(), *adapter.named_buffers()]
+    for name, tensor in tensors:
+        if name not in adapter._own and tensor.untyped_storage().data_ptr() not in current:
+            raise RuntimeError(
+                "the model's weights were replaced after it was wrapped (moved, cast, or loaded with assign=True); "
+                "this adapter still runs on the old ones: wrap the model again"
+            )
+
+
+def _own_tensors(adapter: Stateful) -> Iterator[tuple[str, Tensor]]:
+    assert isinstance(adapter, nn.Module)
     for name, tensor in [*adapter.named_parameters(), *adapter.named_buffers()]:
-        if tensor.untyped_storage().data_ptr() not in shared:
+        if name in adapter._own:
             yield name, tensor
 
 
@@ -87,9 +120,9 @@ def _split(state: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
         part, _, name = key.partition(".")
         if part in parts:
             parts[part][name] = tensor
-        elif key not in ("generator", "step"):
+        elif key not in ("generator", "step", "method"):
             raise ValueError(f"unexpected entry {key!r} in the state of an adapter")
-    for key in ("generator", "step"):
+    for key in ("generator", "step", "method"):
         if key not in state:
             raise ValueError(f"the state of an adapter needs an entry {key!r}")
     return parts
@@ -103,3 +136,39 @@ def _check_fit(own: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
     for key, tensor in own.items():
         if tensor.shape != given[key].shape:
             raise ValueError(f"{key!r} must have shape {tuple(tensor.shape)}, got {tuple(given[key].shape)}")
+
+
+def _check_numbers(state: Mapping[str, Tensor]) -> None:
+    step = state["step"]
+    if not isinstance(step, Tensor) or step.numel() != 1 or step.is_floating_point() or int(step) < 0:
+        raise ValueError(f"'step' must be one whole number >= 0, got {step!r}")
+    try:
+        torch.Generator().set_state(state["generator"].cpu())
+    except (RuntimeError, TypeError, AttributeError) as error:
+        raise ValueError(f"'generator' is not the state of a generator: {error}") from error
+
+
+_OPTIMIZER_ENTRIES = {torch.optim.Adam: {"step", "exp_avg", "exp_avg_sq"}, torch.optim.SGD: {"momentum_buffer"}}
+
+
+def _check_optimizer(optimizer: torch.optim.Optimizer | None, given: Mapping[str, Tensor]) -> None:
+    """Refuse a state of another optimizer, or one that is not there for every parameter."""
+    if not given:
+        return
+    if optimizer is None:
+        raise ValueError("the state has an optimizer, which this adapter has not")
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    names = _OPTIMIZER_ENTRIES.get(type(optimizer))
+    if names is None:
+        return
+    expected = {f"{i}.{name}": p.shape for i, p in enumerate(parameters) for name in names}
+    if differing := sorted(expected.keys() ^ given.keys()):
+        kind = type(optimizer).__name__
+        raise ValueError(f"the state does not fit this {kind}: 'optimizer.{differing[0]}' is missing or too many")
+    for key, shape in expected.items():
+        if given[key].numel() != 1 and given[key].shape != shape:
+            raise ValueError(f"'optimizer.{key}' must have shape {tuple(shape)}, got {tuple(given[key].shape)}")
+
+
+def _as_tensor(name: str) -> Tensor:
+    return torch.tensor(list(name.encode()), dtype=torch.uint8, device="cpu")

@@ -11,6 +11,7 @@ from grotta.nn.convert import (
     rbn,
     replace_norms,
     set_tracking,
+    tracking,
 )
 from grotta.nn.iabn import IABN1d, IABN2d
 from grotta.nn.network import Network, find_classifier
@@ -43,4 +44,5 @@ __all__ = [
     "set_tracking",
     "shared_copy",
     "storages",
+    "tracking",
 ]

@@ -1,6 +1,7 @@
 """Replace every batch normalisation of a network, faithfully or not at all."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import nn
@@ -53,6 +54,19 @@ def norm_layers(network: nn.Module) -> list[AdaptiveNorm]:
     return [m for m in network.modules() if isinstance(m, AdaptiveNorm)]
 
 
+@contextlib.contextmanager
+def tracking(network: nn.Module, moving: bool = True) -> Iterator[None]:
+    """Let the statistics of every robust or instance-aware layer of ``network`` move in here, if ``moving``.
+
+    However the block ends, they are held still after it.
+    """
+    set_tracking(network, moving)
+    try:
+        yield
+    finally:
+        set_tracking(network, False)
+
+
 def set_tracking(network: nn.Module, tracking: bool) -> None:
     """Let the statistics of every robust or instance-aware layer of ``network`` move, or hold them still."""
     for layer in norm_layers(network):
@@ -89,6 +103,10 @@ def _variant(bn: _BatchNorm, flat: type[AdaptiveNorm], spatial: type[AdaptiveNor
 def _convert(bn: _BatchNorm, path: str, factory: NormFactory) -> nn.Module:
     try:
         new = factory(bn)
+        if not isinstance(new, nn.Module):
+            raise TypeError(f"factory must return a torch.nn.Module, got {type(new).__name__}")
+        if isinstance(bn, nn.SyncBatchNorm) and isinstance(new, AdaptiveNorm):
+            new.ranks = AdaptiveNorm.ranks  # it stands for layers of any dimension
         if type(bn).forward in _PLAIN_FORWARDS:
             return new
         return _with_what_it_carries(bn, new, factory)

@@ -50,7 +50,7 @@ class Network(nn.Module):
         self.body = body
         self.feature_layer = feature_layer
         self._features: Tensor | None = None
-        body.get_submodule(feature_layer).register_forward_pre_hook(self._tap)
+        body.get_submodule(feature_layer).register_forward_pre_hook(self._tap, with_kwargs=True)
         like = next(body.parameters(), torch.empty(0))
         for name, values in (("mean", mean), ("std", std)):
             channels = None if values is None else torch.as_tensor(values, dtype=like.dtype, device=like.device)
@@ -58,8 +58,8 @@ class Network(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits and features of ``x``."""
-        if self.mean is not None:
-            x = x - self.mean
+        self._check_channels(x)
+        x = x.clone() if self.mean is None else x - self.mean  # a new tensor: some models write to their input
         if self.std is not None:
             x = x / self.std
         self._features = None
@@ -78,6 +78,14 @@ class Network(nn.Module):
         self._features = None
         return logits, features
 
-    def _tap(self, _module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        features = inputs[0].detach()
-        self._features = features.flatten(2).mean(2) if features.ndim > 2 else features
+    def _check_channels(self, x: Tensor) -> None:
+        for name, values in (("mean", self.mean), ("std", self.std)):
+            if values is not None and values.shape[1] not in (1, x.shape[1]):
+                raise ValueError(f"x has {x.shape[1]} channels, but {name} is given for {values.shape[1]}")
+
+    def _tap(self, module: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
+        features = (args[0] if args else next(iter(kwargs.values()))).detach()
+        if features.ndim > 2:  # positions are (B, positions, d) for a linear layer, (B, d, positions) for others
+            linear = isinstance(module, nn.Linear)
+            features = features.flatten(1, -2).mean(1) if linear else features.flatten(2).mean(2)
+        self._features = features

@@ -1,5 +1,6 @@
 """What every replacement of a batch normalisation layer shares: its parameters, taken from that layer."""
 
+from numbers import Real
 from typing import Any, Self
 
 import torch
@@ -75,6 +76,6 @@ class AdaptiveNorm(nn.Module):
 
 def check_alpha(alpha: float) -> float:
     """The momentum of an exponential moving average: a number in [0, 1]."""
-    if not 0.0 <= alpha <= 1.0:
-        raise ValueError(f"alpha must be in [0, 1], got {alpha}")
+    if not isinstance(alpha, Real) or not 0.0 <= alpha <= 1.0:
+        raise ValueError(f"alpha must be in [0, 1], got {alpha!r}")
     return float(alpha)

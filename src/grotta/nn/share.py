@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +31,7 @@ def unwrap(model: nn.Module) -> nn.Module:
             return model
 
 
-def shared_copy(model: nn.Module) -> nn.Module:
+def shared_copy(model: nn.Module, *, warn: bool = True) -> nn.Module:
     """A copy of the module tree in evaluation mode whose parameters and buffers are views of ``model``'s.
 
     No weight is copied and none requires a gradient; ``model``, its mode and its gradients stay as they are.
@@ -51,15 +52,23 @@ def shared_copy(model: nn.Module) -> nn.Module:
         memo[id(parameter)] = nn.Parameter(_view(parameter), requires_grad=False)
     for buffer in model.buffers():
         memo[id(buffer)] = _view(buffer)
-    memo |= _without_hooks(model)
+    for module in model.modules():
+        # Weights that a hook computes and activations that a forward pass left behind carry a graph.
+        memo |= {id(tensor): _view(tensor) for tensor in _tensors(vars(module)) if not tensor.is_leaf}
+    memo |= _without_hooks(model, warn)
     return copy.deepcopy(model, memo).eval()
 
 
 def own_parameters(network: nn.Module) -> list[nn.Parameter]:
     """Give ``network`` its own copy of every parameter, to be trained; returns them."""
-    for parameter in network.parameters():
-        parameter.data = parameter.data.clone()
-        parameter.requires_grad_(parameter.is_floating_point())
+    own: dict[int, nn.Parameter] = {}
+    for module in network.modules():
+        for name, parameter in module._parameters.items():
+            if parameter is not None:
+                if id(parameter) not in own:
+                    # A new tensor, not new data for the old one: that would keep the version counter of the original.
+                    own[id(parameter)] = nn.Parameter(parameter.detach().clone(), parameter.is_floating_point())
+                module._parameters[name] = own[id(parameter)]
     return [p for p in network.parameters() if p.requires_grad]
 
 
@@ -74,7 +83,19 @@ def _view(tensor: Tensor) -> Tensor:
     return tensor.detach().clone() if tensor.is_inference() else tensor.detach()
 
 
-def _without_hooks(model: nn.Module) -> dict[int, object]:
+def _tensors(value: object) -> Iterator[Tensor]:
+    """The tensors in ``value`` and in the plain containers in it."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _tensors(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _tensors(part)
+
+
+def _without_hooks(model: nn.Module, warn: bool) -> dict[int, object]:
     """A deepcopy memo that replaces hook tables by copies without the caller's hooks."""
     memo: dict[int, object] = {}
     dropped: list[str] = []
@@ -88,7 +109,7 @@ def _without_hooks(model: nn.Module) -> dict[int, object]:
         for flag_name in _HOOK_FLAGS:
             flags = getattr(module, flag_name)
             memo[id(flags)] = copy.copy(flags)
-    if dropped:
+    if dropped and warn:
         warnings.warn(
             f"hooks on {', '.join(dict.fromkeys(dropped))} are not run inside the adapter: they stay with your module",
             UserWarning,
