@@ -74,7 +74,7 @@ class Worker:
                     stdout=subprocess.PIPE,
                     stderr=self._errors,
                     env=worker_environment(),
-                    start_new_session=True,  # the terminal's Ctrl-C goes to the parent alone
+                    process_group=0,  # the terminal's Ctrl-C goes to the parent alone
                 )
             return self._process
 
