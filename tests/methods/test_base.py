@@ -324,8 +324,8 @@ def test_features_of_positions_are_averaged_over_the_positions() -> None:
 
 
 def test_weights_that_hooks_compute_are_served() -> None:
+    model = small_model()
     with pytest.warns(FutureWarning, match="weight_norm"):
-        model = small_model().requires_grad_()
         nn.utils.weight_norm(model[0])
     prune.l1_unstructured(model[6], "weight", 0.5)
     model(torch.rand(2, 3, 12, 12))
