@@ -288,7 +288,7 @@ def test_tables_are_printed_and_failures_are_an_exit_code(monkeypatch, tmp_path,
 @pytest.mark.slow
 def test_a_toy_figure_from_nothing_to_the_report(tmp_path):
     outcome = invoke("fig-gradient", "--domains", "fog", "--out", tmp_path, "--workers", "2", "--json")
-    assert outcome.exit_code == 0, outcome.exception
+    assert outcome.exit_code == 0, outcome.output
     results = load_results(tmp_path)
     assert {dict(result.spec.options)["gradient"] for result in results} == {"exact", "none"}
     assert len({result.stream_hash for result in results}) == 1
