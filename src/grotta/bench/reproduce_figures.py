@@ -144,12 +144,14 @@ def _shift(scope: Scope, found: Found) -> list[Block]:
         f"CD; {SHIFT_PERIODS} periods for each number of classes. The range of ID is up to √(1 − 1/C)."
     )
     heads = ("Classes", *(f"γ = {gamma_head(gamma_name(gamma))}" for gamma in GAMMA_RANGE))
-    imbalance = tuple((labels[name], *(point[1] for point in points)) for name, points in degrees.items())
-    change = tuple((labels[name], *(point[2] for point in points)) for name, points in degrees.items())
+
+    def listed(place: int) -> tuple[tuple[str | float | None, ...], ...]:
+        return tuple((labels[name], *(point[place] for point in points)) for name, points in degrees.items())
+
     return [
         Figure("f", "Label shift against γ", caption, (panel,)),
-        Listing("id", "Imbalance degree (ID)", heads, imbalance, 3),
-        Listing("cd", "Change degree (CD)", heads, change, 3),
+        Listing("id", "Imbalance degree (ID)", heads, listed(1), 3),
+        Listing("cd", "Change degree (CD)", heads, listed(2), 3),
     ]
 
 
