@@ -40,7 +40,9 @@ def small(pictures, out, *more):
 
 
 def test_trains_on_one_domain_and_writes_model_card_and_checkpoint(pictures, tmp_path, capsys):
-    code, out, err = run(capsys, *small(pictures, tmp_path / "out", "--epochs", 4, "--half", "--json"))
+    code, out, err = run(
+        capsys, *small(pictures, tmp_path / "out", "--epochs", 4, "--half", "--json", "--note", "Seen twice.")
+    )
     assert code == 0
     assert [line.split(":")[0] for line in err.splitlines()] == [f"epoch {n}/4" for n in (1, 2, 3, 4)]
     card = json.loads(out)
@@ -51,6 +53,7 @@ def test_trains_on_one_domain_and_writes_model_card_and_checkpoint(pictures, tmp
     assert {path.name for path in (tmp_path / "out").iterdir()} == names
     file = tmp_path / "out" / "fashion_resnet8.safetensors"
     assert json.loads(read_metadata(file)["card"]) == card == json.loads(file.with_suffix(".json").read_text())
+    assert "\nSeen twice.\n" in file.with_suffix(".md").read_text()
     assert f"Accuracy **{100 * card['accuracy']:.2f} %**" in file.with_suffix(".md").read_text()
     assert create_model("fashion_resnet8", file).classifier.out_features == 2
 

@@ -213,6 +213,7 @@ def train(
     shift: Annotated[float, typer.Option(help="Random shift, as a share of the side.")] = _DEFAULT.shift,
     flip: Annotated[bool, typer.Option(help="Mirror half of the images.")] = _DEFAULT.flip,
     seed: Annotated[int, typer.Option(help="Of weights, order and augmentation.")] = _DEFAULT.seed,
+    note: Annotated[str, typer.Option(help="A remark for the model card.")] = "",
     half: Annotated[bool, typer.Option("--half", help="Store kernels as float16.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
     device: Device = "cpu",
@@ -267,6 +268,7 @@ def train(
             weights=Path(weights).name if weights else None,
             image_size=image_size if image_size != _IMAGE_SIZE else None,
         ),
+        note=note,
     )
     write_state(file, network.state_dict(), {"card": json.dumps(card)}, half=half)
     file.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")

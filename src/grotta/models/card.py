@@ -40,8 +40,9 @@ def make_card(
     start: str,
     stored_as: str,
     command: str,
+    note: str = "",
 ) -> dict[str, Any]:
-    """Put a card together; ``accuracy`` is that of the stored file, after any rounding."""
+    """Put a card together; ``accuracy`` is that of the stored file, after any rounding, ``note`` free text."""
     return {
         "model": name,
         "parameters": parameters,
@@ -51,6 +52,7 @@ def make_card(
         "start": start,
         "recipe": asdict(recipe),
         "command": command,
+        "note": note,
         "versions": {
             "grotta": __version__,
             "torch": torch.__version__,
@@ -87,8 +89,9 @@ def card_markdown(card: Mapping[str, Any]) -> str:
         "## Data",
         f"{data['dataset']}: trained on {data['trained_on']}, {data['trained_images']:,} images of "
         f"{data['num_classes']} classes, shown as {'x'.join(map(str, data['image_shape']))} in [0, 1]; "
-        "normalisation is inside the network. The images that accuracy is measured on steered nothing: "
-        "the last epoch's weights are kept, whatever they score.",
+        "normalisation is inside the network. No image that accuracy is measured on was trained on, and no epoch was "
+        "picked by it: the last one's weights are kept, whatever they score.",
+        *([card["note"]] if card["note"] else []),
         "",
         "## Recipe",
         f"Start: {card['start']}. SGD with Nesterov momentum, cross-entropy, a learning rate that rises linearly "
