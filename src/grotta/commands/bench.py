@@ -72,7 +72,7 @@ def bench(
     results = [outcome for outcome in outcomes if isinstance(outcome, CellResult)]
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
     report = out / "report.html"
-    write_report(results, report, failures=failures)
+    write_report(out, report, failures=failures)
     if json_output:
         typer.echo(json.dumps(to_json(results, failures, report), allow_nan=False))
     else:
