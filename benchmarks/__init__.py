@@ -1,0 +1,1 @@
+"""Speed and memory of grotta, as ratios: ``python -m benchmarks --help``."""

@@ -1,0 +1,108 @@
+"""What a step of each method costs, in passes of the source model, and what of it is not spent inside networks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import torch
+
+import grotta
+from benchmarks.report import Row
+from benchmarks.subjects import Subject, resnet20, resnet50
+from benchmarks.timing import Spread, clock, faster, ratio, take_turns
+from grotta.nn import Network
+
+UNIT = "source forwards"
+# Passes over 32 augmented copies of the batch: tens of units, measured on the small network alone.
+EXPENSIVE = {"cotta"}
+
+
+def measure(rounds: int, big: bool, compiled: bool) -> Iterator[Row]:
+    small = resnet20()
+    yield from steps(small, rounds, grotta.list_methods(), {"grotta": 11.5, "grotta fast": 4.0})
+    yield from outside(small, rounds, at_most=12.0)
+    if compiled:
+        yield from steps(small, rounds, ["grotta compiled"], {"grotta compiled": 8.8})
+    for batch_size in (16, 64) if big else ():
+        affordable = [name for name in grotta.list_methods() if name not in EXPENSIVE]
+        subject, few = resnet50(batch_size), max(3, rounds // 4)
+        yield from steps(subject, few, affordable, {"grotta": 9.5, "grotta fast": 4.0} if batch_size == 16 else {})
+        yield from outside(subject, few, at_most=5.0)
+
+
+def steps(subject: Subject, rounds: int, methods: list[str], bars: dict[str, float]) -> Iterator[Row]:
+    """Every method's step in units of the faster of the two plain forwards."""
+    contenders: dict[str, Callable[[], object]] = {
+        "source forward, channels last": subject.forward(torch.channels_last),
+        "source forward, contiguous": subject.forward(torch.contiguous_format),
+    }
+    forwards = list(contenders)
+    for name in _with_presets(methods):
+        contenders[name] = _stepper(subject, name)
+    times = take_turns(contenders, rounds, warmup=3)
+    unit = faster(times, *forwards)
+    for name in contenders:
+        yield Row(f"A step on {subject.name}", name, ratio(times, name, unit), UNIT, at_most=bars.get(name))
+
+
+def outside(subject: Subject, rounds: int, at_most: float) -> Iterator[Row]:
+    """The share of a GRoTTA step spent outside of network passes and their backward."""
+    adapter, step = subject.step("grotta", bank_batch=subject.batch_size)
+    for _ in range(3):
+        step()
+    shares = []
+    for _ in range(rounds):
+        with passes(adapter) as inside:
+            start = clock()
+            step()
+            shares.append(100 * (1 - sum(inside) / (clock() - start)))
+    yield Row(f"A step on {subject.name}", "grotta, outside of passes", Spread.of(shares), "% of it", at_most=at_most)
+
+
+@contextlib.contextmanager
+def passes(adapter: grotta.Adapter) -> Iterator[list[float]]:
+    """The seconds of every forward of the adapter's networks and of every backward, as they happen."""
+    inside: list[float] = []
+    starts: list[float] = []
+    backward = torch.autograd.backward
+
+    def timed_backward(*args: Any, **kwargs: Any) -> None:
+        start = clock()
+        backward(*args, **kwargs)
+        inside.append(clock() - start)
+
+    with contextlib.ExitStack() as stack:
+        for network in (module for module in adapter.modules() if isinstance(module, Network)):
+            before = network.register_forward_pre_hook(lambda *_: starts.append(clock()))
+            after = network.register_forward_hook(lambda *_: inside.append(clock() - starts.pop()))
+            stack.callback(before.remove)
+            stack.callback(after.remove)
+        stack.enter_context(mock.patch("torch.autograd.backward", timed_backward))
+        yield inside
+
+
+def _with_presets(methods: list[str]) -> Iterator[str]:
+    for name in methods:
+        yield name
+        if name == "grotta" and "fast" in grotta.GRoTTA.presets:
+            yield "grotta fast"
+
+
+def _stepper(subject: Subject, name: str) -> Callable[[], object]:
+    """A step of the method ``name``, which may end in ``fast`` (the preset) or ``compiled``.
+
+    GRoTTA draws as many images from its bank as a batch has. A preset that adapts on some batches only is measured
+    over a whole period.
+    """
+    method, _, variant = name.partition(" ")
+    options: dict[str, Any] = {"compile": True} if variant == "compiled" else {}
+    if variant == "fast":
+        options["preset"] = variant
+    elif method == "grotta":
+        options["bank_batch"] = subject.batch_size
+    adapter, step = subject.step(method, **options)
+    period = getattr(adapter, "update_every", 1)
+    return step if period == 1 else lambda: [step() for _ in range(period)]
