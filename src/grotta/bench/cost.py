@@ -6,16 +6,16 @@ from grotta.bench.spec import CellSpec
 _PASSES = {
     "source": 1.0,
     "bn": 1.0,
-    "lame": 1.5,
-    "pl": 2.5,
-    "tent": 2.5,
-    "ods": 3.0,
-    "note": 4.0,
-    "rotta": 6.0,
-    "grotta": 10.0,
-    "cotta": 50.0,
+    "lame": 1.2,
+    "tent": 2.0,
+    "pl": 2.0,
+    "ods": 2.2,
+    "rotta": 5.0,
+    "note": 6.5,
+    "grotta": 7.0,
+    "cotta": 38.0,
 }
-_UNKNOWN = 10.0
+_UNKNOWN = 7.0
 
 
 def cost(spec: CellSpec) -> float:

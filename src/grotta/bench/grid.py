@@ -14,7 +14,7 @@ TEN_METHODS = ("source", "bn", "pl", "tent", "lame", "cotta", "ods", "note", "ro
 GAMMAS = (1e-1, 1e-4)
 ALL_GAMMAS = (1e-1, 1e-2, 1e-3, 1e-4)
 # A shorter run has fewer corruptions, never shorter ones: a domain is several times longer than the memory.
-CORRUPTIONS_IN_SHORT = 4
+CORRUPTIONS_IN_SHORT = 3
 
 
 def make_grid(

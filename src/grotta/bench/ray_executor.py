@@ -9,6 +9,7 @@ import logging
 import shutil
 import tempfile
 import time
+import uuid
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -65,7 +66,7 @@ class Driver:
         context = ray.get_runtime_context()
         beside = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(context.get_node_id(), soft=False)
         self.mailbox = ray.remote(Mailbox).options(num_cpus=0, scheduling_strategy=beside).remote()
-        self.scratch = f"grotta-{context.get_job_id()}"
+        self.scratch = f"grotta-{uuid.uuid4().hex}"
 
     def run(self) -> None:
         """Run all cells."""
@@ -173,14 +174,14 @@ def run_on_node(task: CellTask, scratch: str, mailbox: Any) -> Files | Failure:
         else:
             mailbox.put.remote(event)
 
-    out = Path(tempfile.gettempdir()) / scratch
+    out = Path(tempfile.gettempdir()) / f"{scratch}-{task.spec.id}"
     attempt(replace(task, out=out, wait=True), send)
     [end] = ends
     if isinstance(end, Failure):
         return end
     directory = cell_directory(out, task.spec)
     files = {name: (directory / name).read_bytes() for name in _FILES}
-    shutil.rmtree(directory, ignore_errors=True)
+    shutil.rmtree(out, ignore_errors=True)
     return files
 
 
