@@ -21,7 +21,6 @@ RUN = textwrap.dedent(
     import sys, torch, grotta
     from pathlib import Path
     from grotta.checks import batches, small_model
-from grotta.methods import registry
     from safetensors.torch import save_file
 
     folder = Path(sys.argv[1])
