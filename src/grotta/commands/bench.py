@@ -71,12 +71,12 @@ def bench(
     )
     results = [outcome for outcome in outcomes if isinstance(outcome, CellResult)]
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+    if not json_output:
+        show(results, failures)  # before the report, which may not fit on the disk any more
     report = out / "report.html"
     write_report(out, report, failures=failures)
-    if json_output:
-        typer.echo(json.dumps(to_json(results, failures, report), allow_nan=False))
-    else:
-        show(results, failures, report)
+    outcome = json.dumps(to_json(results, failures, report), allow_nan=False)
+    typer.echo(outcome if json_output else f"Report: {report}")
     if failures:
         raise typer.Exit(1)
 
@@ -91,14 +91,13 @@ def run_with_board(specs: Sequence[CellSpec], out: Path, **how: Any) -> list[Cel
         raise typer.Exit(130) from None
 
 
-def show(results: Sequence[CellResult], failures: Sequence[Failure], report: Path) -> None:
-    """Print the table, what a reader must know, and where the report is."""
+def show(results: Sequence[CellResult], failures: Sequence[Failure]) -> None:
+    """Print the table and what a reader must know."""
     console = Console()
     for group in by_setup(results).values():
         console.print(to_rich(main_table(group)))
     for warning in reader_warnings(results, failures):
         console.print(Text(f"Note: {warning}", style="yellow"))
-    console.print(f"Report: {report}", highlight=False, markup=False, soft_wrap=True)
 
 
 def to_json(results: Sequence[CellResult], failures: Sequence[Failure], report: Path) -> dict[str, Any]:
