@@ -39,13 +39,15 @@ def steps(subject: Subject, rounds: int, methods: list[str], bars: dict[str, flo
         "source forward, channels last": subject.forward(torch.channels_last),
         "source forward, contiguous": subject.forward(torch.contiguous_format),
     }
-    forwards = list(contenders)
+    lengths = dict.fromkeys(contenders, 1)
     for name in _with_presets(methods):
-        contenders[name] = _stepper(subject, name)
+        method, options = _method(name, subject.batch_size)
+        contenders[name], lengths[name] = subject.period(method, **options)
     times = take_turns(contenders, rounds, warmup=3)
-    unit = faster(times, *forwards)
-    for name in contenders:
-        yield Row(f"A step on {subject.name}", name, ratio(times, name, unit), UNIT, at_most=bars.get(name))
+    unit = faster(times, *list(contenders)[:2])
+    for name, length in lengths.items():
+        cost = ratio(times, name, unit) * (1 / length)
+        yield Row(f"A step on {subject.name}", name, cost, UNIT, at_most=bars.get(name))
 
 
 def outside(subject: Subject, rounds: int, at_most: float) -> Iterator[Row]:
@@ -87,22 +89,18 @@ def passes(adapter: grotta.Adapter) -> Iterator[list[float]]:
 def _with_presets(methods: list[str]) -> Iterator[str]:
     for name in methods:
         yield name
-        if name == "grotta" and "fast" in grotta.GRoTTA.presets:
+        if name == "grotta":
             yield "grotta fast"
 
 
-def _stepper(subject: Subject, name: str) -> Callable[[], object]:
-    """A step of the method ``name``, which may end in ``fast`` (the preset) or ``compiled``.
+def _method(name: str, batch_size: int) -> tuple[str, dict[str, Any]]:
+    """Method and options of ``name``, which may end in ``fast`` (the preset) or ``compiled``.
 
-    GRoTTA draws as many images from its bank as a batch has. A preset that adapts on some batches only is measured
-    over a whole period.
+    GRoTTA's presets are for batches of 64: for others, what it draws from its bank is scaled with them.
     """
     method, _, variant = name.partition(" ")
     options: dict[str, Any] = {"compile": True} if variant == "compiled" else {}
-    if variant == "fast":
-        options["preset"] = variant
-    elif method == "grotta":
-        options["bank_batch"] = subject.batch_size
-    adapter, step = subject.step(method, **options)
-    period = getattr(adapter, "update_every", 1)
-    return step if period == 1 else lambda: [step() for _ in range(period)]
+    if method == "grotta":
+        preset = grotta.GRoTTA.presets["fast" if variant == "fast" else "paper"]
+        options |= preset | {"bank_batch": max(1, preset.get("bank_batch", 64) * batch_size // 64)}
+    return method, options

@@ -41,6 +41,13 @@ class Subject:
         stream = cycle(self.batches)
         return adapter, lambda: adapter(next(stream))
 
+    def period(self, method: str, **options: object) -> tuple[Callable[[], object], int]:
+        """As many steps as there are from one update to the next, and their number."""
+        adapter, step = self.step(method, **options)
+        every = getattr(adapter, "update_every", 1)
+        length = every if method == "grotta" else -(-every // self.batch_size)  # the others count samples
+        return lambda: [step() for _ in range(length)], length
+
 
 def resnet20(batch_size: int = 64, num_classes: int = 10) -> Subject:
     """The CIFAR ResNet-20."""

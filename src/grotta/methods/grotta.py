@@ -54,7 +54,11 @@ class GRoTTA(Adapter):
     (4, True)
     """
 
-    presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {}}
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {},
+        "official": {},
+        "fast": {"lambda_batch": 0.0, "bank_batch": 32},  # two fifths of the cost
+    }
     augments = True
 
     def __init__(
