@@ -79,9 +79,13 @@ def test_plain_lines_say_what_ends_and_what_goes_wrong() -> None:
 def test_plain_lines_tell_now_and_then_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     console = Console(file=io.StringIO(), width=200)
     monkeypatch.setattr("grotta.bench.board.PLAIN_SECONDS", 0.0)
-    board = make_board([TENT], console)
+    board = make_board([TENT, TENT_4], console)
+    board(Started(TENT_4, "process 1"))
     board(progressed(TENT, 500, 100))
-    assert "running: tent gamma 0.1 20.0 % at 50%" in console.file.getvalue()  # type: ignore[attr-defined]
+    first, second = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert first == "0%, 0 of 2 cells, -:-- left"
+    assert second.startswith("25%, 0 of 2 cells, ")
+    assert second.endswith(" left; tent gamma 0.1 20.0 % at 50%")
 
 
 def test_the_live_board_shows_the_error_so_far_of_each_cell() -> None:

@@ -71,7 +71,7 @@ class PlainBoard:
             self._say(f"[{done}/{total}] {line}")
         elif time.monotonic() >= self._next:
             self._next = time.monotonic() + PLAIN_SECONDS
-            self._say(f"{summary(self.tracker)}; running: {', '.join(map(so_far, running(self.tracker)))}")
+            self._say("; ".join([summary(self.tracker), *map(so_far, running(self.tracker))]))
 
     def _say(self, line: str) -> None:
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -157,8 +157,8 @@ def name(spec: CellSpec) -> str:
 
 
 def running(tracker: Tracker) -> list[CellStatus]:
-    """The cells that are running."""
-    return [cell for cell in tracker.cells.values() if cell.state == "running"]
+    """The cells that are running and have an error to show."""
+    return [cell for cell in tracker.cells.values() if cell.state == "running" and not math.isnan(cell.error)]
 
 
 def so_far(cell: CellStatus) -> str:
