@@ -177,12 +177,10 @@ def run_on_node(task: CellTask, scratch: str, mailbox: Any) -> Files | Failure:
     out = Path(tempfile.gettempdir()) / f"{scratch}-{task.spec.id}"
     attempt(replace(task, out=out, wait=True), send)
     [end] = ends
-    if isinstance(end, Failure):
-        return end
     directory = cell_directory(out, task.spec)
-    files = {name: (directory / name).read_bytes() for name in _FILES}
+    files = {} if isinstance(end, Failure) else {name: (directory / name).read_bytes() for name in _FILES}
     shutil.rmtree(out, ignore_errors=True)
-    return files
+    return end if isinstance(end, Failure) else files
 
 
 def _written(task: CellTask, files: Files) -> Event:
