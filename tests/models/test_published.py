@@ -44,18 +44,19 @@ def test_cifar_accuracy_equals_the_published_digits(root, name, file, dataset, p
     assert round(accuracy(model, *grotta.data.load_clean(dataset, "test")), 4) == published
 
 
-def test_mobilenet_gets_as_many_right_as_in_torchvision(root):
-    # torchvision's own network gives the same logits, bit for bit. 68.2 % is below the published 71.9 %, by two
-    # and a half standard errors of a sample of 1,000 pictures that were resized and compressed a second time.
+def test_mobilenet_on_one_imagenet_picture_a_class(root):
+    # Torchvision's own network gives the same logits, bit for bit. The two halves differ by 8.8 points: 72.6 % on the
+    # first 500 classes, 63.8 % on the others; the published 71.9 % is on all 50,000 pictures at full size.
     folder = root / "imagenet-val-1k"
     files = sorted(folder.glob("*.jpg"))
     centre = slice(16, 240)
     images = np.stack([np.asarray(Image.open(file).convert("RGB"))[centre, centre] for file in files])
     labels = json.loads((folder / "labels.json").read_text())
     model = create_model("mobilenet_v2", find(root, "mobilenet_v2-b0353104.pth"))
-    targets = torch.tensor([labels[file.name] for file in files])
-    measured = accuracy(model, torch.from_numpy(images).permute(0, 3, 1, 2), targets, batch_size=50)
-    assert measured == pytest.approx(0.682, abs=0.002)
+    x, targets = torch.from_numpy(images).permute(0, 3, 1, 2), torch.tensor([labels[file.name] for file in files])
+    first, second = (accuracy(model, x[half], targets[half], batch_size=50) for half in (slice(500), slice(500, None)))
+    assert first == pytest.approx(0.726, abs=0.003)
+    assert (first + second) / 2 == pytest.approx(0.682, abs=0.002)
 
 
 def test_the_bundled_cifar10_model_has_the_accuracy_of_its_card(root):

@@ -10,6 +10,7 @@ from grotta.bench.figures_axes import Axis, fit
 WIDTH, HEIGHT = 420, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 20, 38, 46
 _HEADING = 20
+_LABEL, _TICK_CHAR = 26, 7  # room for the upright label of the y axis and for each character of its numbers
 _LEGEND_LINE, _LEGEND_CHAR, _LEGEND_SWATCH = 20, 7.2, 30
 
 LIGHT = ("#6b7280", "#8d5a3b", "#b8860b", "#d9620c", "#7c3aed", "#0d8276", "#be3a85", "#4d7c0f", "#1d6fd8", "#d11f1f")
@@ -46,10 +47,11 @@ FIGURE_CSS = (
 
 def panel_svg(panel: Panel, name: str, place: tuple[float, float] | None = None, *, heading: bool = True) -> str:
     """One panel as an ``<svg>`` element, under its title if it needs a ``heading``; at ``place`` inside another one."""
-    x_axis = fit(
-        [v for s in panel.series for v in s.x], _LEFT, WIDTH - _RIGHT, log=panel.log_x, margin=0.04 * panel.log_x
-    )
     y_axis = _y_axis(panel)
+    left = max(_LEFT, _LABEL + _TICK_CHAR * max((len(text) for _, text in y_axis.ticks()), default=0))
+    x_axis = fit(
+        [v for s in panel.series for v in s.x], left, WIDTH - _RIGHT, log=panel.log_x, margin=0.04 * panel.log_x
+    )
     position = "" if place is None else f' x="{place[0]:g}" y="{place[1]:g}" width="{WIDTH}" height="{HEIGHT}"'
     names = ", ".join(series.label for series in panel.series)
     top = 0 if heading else _HEADING
@@ -59,7 +61,7 @@ def panel_svg(panel: Panel, name: str, place: tuple[float, float] | None = None,
             f"{position}>",
             f'<title id="{name}-t">{escape(panel.title)}</title>',
             f'<desc id="{name}-d">{escape(f"{panel.y_label} against {panel.x_label}: {names}")}</desc>',
-            f'<text class="title" x="{_LEFT}" y="17">{escape(panel.title)}</text>' if heading else "",
+            f'<text class="title" x="{left}" y="17">{escape(panel.title)}</text>' if heading else "",
             _frame(panel, x_axis, y_axis),
             *(_series(series, x_axis, y_axis) for series in panel.series),
             "</svg>",
@@ -100,19 +102,19 @@ def _y_axis(panel: Panel) -> Axis:
 
 
 def _frame(panel: Panel, x_axis: Axis, y_axis: Axis) -> str:
-    bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
+    left, bottom, right = x_axis.start, HEIGHT - _BOTTOM, x_axis.end
     parts = []
     for value, text in y_axis.ticks():
         y = y_axis.place(value)
-        parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{right}"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+        parts.append(f'<path class="grid" d="M{left} {y:.1f}H{right}"/>')
+        parts.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
     for value, text in x_axis.ticks():
         x = x_axis.place(value)
         parts.append(f'<path class="axis" d="M{x:.1f} {bottom}v4"/>')
         parts.append(f'<text x="{x:.1f}" y="{bottom + 17}" text-anchor="middle">{text}</text>')
     parts.append(_sections(panel, x_axis, bottom))
-    parts.append(f'<path class="axis" d="M{_LEFT} {bottom}H{right}"/>')
-    middle_x, middle_y = (_LEFT + right) / 2, (_TOP + bottom) / 2
+    parts.append(f'<path class="axis" d="M{left} {bottom}H{right}"/>')
+    middle_x, middle_y = (left + right) / 2, (_TOP + bottom) / 2
     parts.append(f'<text x="{middle_x:g}" y="{HEIGHT - 10}" text-anchor="middle">{escape(panel.x_label)}</text>')
     parts.append(
         f'<text transform="translate(13 {middle_y:g}) rotate(-90)" text-anchor="middle">{escape(panel.y_label)}</text>'

@@ -164,3 +164,10 @@ def test_class_panel_shows_every_image_of_a_short_stream(on_disk):
 def test_zeta_panel_is_filtered_zeta(on_disk):
     series = zeta_panel({"a": on_disk[0]}, "t").series[0]
     assert series.y == pytest.approx(mean_filtered(on_disk[0].records["zeta"], 50).tolist())
+
+
+def test_long_numbers_do_not_reach_the_label_of_the_y_axis():
+    series = Series("a", (0.0, 1.0), (0.9751, 0.9762), 0)
+    texts = ET.fromstring(panel_svg(Panel("t", "x", "y", (series,)), "id")).findall("text[@text-anchor='end']")
+    assert max(len(text.text) for text in texts) >= 6
+    assert all(float(text.get("x")) - 6.5 * len(text.text) > 18 for text in texts)  # the label ends at 16
