@@ -29,11 +29,14 @@ def measure(rounds: int, big: bool, compiled: bool) -> Iterator[Row]:
     for batch_size in (16, 64) if big else ():
         affordable = [name for name in grotta.list_methods() if name not in EXPENSIVE]
         subject, few = resnet50(batch_size), max(3, rounds // 4)
-        yield from steps(subject, few, affordable, {"grotta": 9.5, "grotta fast": 4.0} if batch_size == 16 else {})
+        bars = {"grotta": 9.5, "grotta fast": 4.0} if batch_size == 16 else {}
+        yield from steps(subject, few, affordable, bars, warmup=1)
         yield from outside(subject, few, at_most=5.0)
 
 
-def steps(subject: Subject, rounds: int, methods: list[str], bars: dict[str, float]) -> Iterator[Row]:
+def steps(
+    subject: Subject, rounds: int, methods: list[str], bars: dict[str, float], warmup: int = 3
+) -> Iterator[Row]:
     """Every method's step in units of the faster of the two plain forwards."""
     contenders: dict[str, Callable[[], object]] = {
         "source forward, channels last": subject.forward(torch.channels_last),
@@ -43,7 +46,7 @@ def steps(subject: Subject, rounds: int, methods: list[str], bars: dict[str, flo
     for name in _with_presets(methods):
         method, options = _method(name, subject.batch_size)
         contenders[name], lengths[name] = subject.period(method, **options)
-    times = take_turns(contenders, rounds, warmup=3)
+    times = take_turns(contenders, rounds, warmup)
     unit = faster(times, *list(contenders)[:2])
     for name, length in lengths.items():
         cost = ratio(times, name, unit) * (1 / length)
