@@ -34,9 +34,7 @@ def measure(rounds: int, big: bool, compiled: bool) -> Iterator[Row]:
         yield from outside(subject, few, at_most=5.0)
 
 
-def steps(
-    subject: Subject, rounds: int, methods: list[str], bars: dict[str, float], warmup: int = 3
-) -> Iterator[Row]:
+def steps(subject: Subject, rounds: int, methods: list[str], bars: dict[str, float], warmup: int = 3) -> Iterator[Row]:
     """Every method's step in units of the faster of the two plain forwards."""
     contenders: dict[str, Callable[[], object]] = {
         "source forward, channels last": subject.forward(torch.channels_last),

@@ -449,3 +449,21 @@ def test_another_default_device_does_not_matter(method: str) -> None:
 
 def test_a_parent_may_ask_an_adapter_to_stay() -> None:
     nn.ModuleList([grotta.create("grotta", small_model())]).to("cpu")
+
+
+@pytest.mark.parametrize("method", grotta.list_methods())
+def test_a_parent_saves_and_loads_its_adapters(method: str) -> None:
+    first, other = (nn.ModuleDict({"a": grotta.create(method, small_model()), "b": nn.Linear(2, 2)}) for _ in range(2))
+    stream = list(batches((16, 8, 8)))
+    first["a"](stream[0])
+    assert not any(other.load_state_dict(first.state_dict()))  # no key missing, none unexpected
+    assert all(torch.equal(first["a"](x), other["a"](x)) for x in stream[1:])
+
+
+def test_a_parent_says_what_does_not_fit_its_adapter() -> None:
+    parent = nn.ModuleDict({"a": grotta.create("tent", small_model())})
+    state = grotta.create("grotta", small_model()).state_dict()
+    with pytest.raises(RuntimeError, match="a: the state is one of the method 'grotta', not of 'tent'"):
+        parent.load_state_dict({f"a.{key}": tensor for key, tensor in state.items()})
+    with pytest.raises(RuntimeError, match="a: the state of an adapter needs an entry"):
+        parent.load_state_dict({})

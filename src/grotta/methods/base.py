@@ -4,7 +4,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, Never, Self
+from typing import Any, ClassVar, NamedTuple, Never, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -123,6 +123,8 @@ class Adapter(nn.Module, ABC):
         self._prefers_channels_last = check_flag("channels_last", channels_last)
         self._compiler = Compiler() if check_flag("compile", compile) else None
         self._warned_of_hooks = False
+        self._prefix = ""  # inside of a module whose state is being loaded
+        self.register_load_state_dict_post_hook(type(self)._forgive_missing)  # type: ignore[no-untyped-call]
 
     # What a method defines -------------------------------------------------------------------------------------
 
@@ -224,6 +226,29 @@ class Adapter(nn.Module, ABC):
         restore_state(self, state_dict)
         self.last = None
         self._image_shape = None
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Tensor],
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """What ``load_state_dict`` of a module calls for each part of it, here for an adapter as such a part."""
+        self._prefix = prefix
+        try:
+            self.load_state_dict({key.removeprefix(prefix): tensor for key, tensor in state_dict.items()})
+        except ValueError as error:
+            error_msgs.append(f"{prefix.removesuffix('.')}: {error}")
+
+    @staticmethod
+    def _forgive_missing(adapter: nn.Module, keys: Any) -> None:
+        """The networks inside have no entries of their own in a state: they are not missing from it."""
+        prefix = cast(Adapter, adapter)._prefix
+        keys.missing_keys[:] = [key for key in keys.missing_keys if not key.startswith(prefix)]
 
     # Inside a step ---------------------------------------------------------------------------------------------
 
