@@ -34,12 +34,12 @@ def main(arguments: list[str] | None = None) -> int:
     for name in suites if args.suite == "all" else [args.suite]:
         measured = []
         for row in suites[name]():
-            print(f"  {row.group}: {row.name}", file=sys.stderr)
+            print(f"  {row.group}: {row.name}: {row.value.median:.3g} {row.unit}", file=sys.stderr, flush=True)
             measured.append(row)
+            if args.json:
+                write_json([*rows, *measured], args.json)  # what was measured outlives a run that is stopped
         show(measured)
         rows += measured
-    if args.json:
-        write_json(rows, args.json)
     failed = sum(row.passed is False for row in rows)
     print(f"{sum(row.passed is not None for row in rows)} bars, {failed} missed")
     return 1 if failed else 0
