@@ -141,8 +141,9 @@ def _float_type(x: Tensor) -> torch.dtype:
 
 def _to_unit_range(x: Tensor) -> Tensor:
     """Return a new contiguous float batch in [0, 1]."""
-    floats = x.to(_float_type(x))
-    return (floats.div_(255) if x.dtype == torch.uint8 else floats.clamp(0, 1)).contiguous()
+    if x.dtype == torch.uint8:
+        return x.contiguous().to(torch.float32).div_(255)
+    return x.to(_float_type(x), memory_format=torch.contiguous_format, copy=True).clamp_(0, 1)
 
 
 def _recolour(x: Tensor, params: StrongParams) -> Tensor:
@@ -171,9 +172,9 @@ def _grey(x: Tensor) -> Tensor:
 
 
 def _blend(base: Tensor, x: Tensor, factor: float) -> Tensor:
-    """Return factor x + (1 - factor) base, clipped; only a factor above 1 can leave [0, 1]."""
-    blended = torch.lerp(base, x, factor)
-    return blended.clamp_(0, 1) if factor > 1 else blended
+    """Make x factor x + (1 - factor) base, clipped, in place; only a factor above 1 can leave [0, 1]."""
+    torch.lerp(base, x, factor, out=x)
+    return x.clamp_(0, 1) if factor > 1 else x
 
 
 def _shift_hue(x: Tensor, turns: float) -> Tensor:
@@ -197,7 +198,7 @@ def _shift_hue(x: Tensor, turns: float) -> Tensor:
 
 def _shift_channel(own: Tensor, following: Tensor, preceding: Tensor, shift: Tensor, out: Tensor) -> None:
     mirrored = torch.lerp(following, own, 2.0)
-    high = torch.maximum(mirrored, own).sub_(shift).clamp_(min=preceding, max=own)
+    high = torch.maximum(mirrored, own, out=out).sub_(shift).clamp_(min=preceding, max=own)
     low = torch.minimum(mirrored, own, out=mirrored).add_(shift).clamp_(max=preceding)
     torch.maximum(high, low, out=out)
 
@@ -289,5 +290,6 @@ def _blur_row(row: Tensor, taps: list[float], step: int) -> Tensor:
     blurred = row[margin : margin + size]
     for k, tap in enumerate(taps[1:], start=1):
         before, after = (row[start : start + size] for start in (margin - k * step, margin + k * step))
-        blurred = torch.add(blurred, before + after, alpha=tap / taps[0])
+        both = before + after
+        blurred = torch.add(blurred, both, alpha=tap / taps[0], out=both)
     return blurred
