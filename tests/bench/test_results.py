@@ -37,17 +37,70 @@ def flip_a_bit(path: Path) -> None:
     path.write_bytes(content)
 
 
-def change_the_error(path: Path) -> None:
-    path.write_text(json.dumps({**json.loads(path.read_text()), "spec": {"method": "bn"}}))
+def with_values(**values: object) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+    return damage
+
+
+def change_a_domain_error(path: Path) -> None:
+    content = json.loads(path.read_text())
+    content["domain_errors"]["fog"] += 1e-9
+    path.write_text(json.dumps(content))
+
+
+def add_a_domain(path: Path) -> None:
+    content = json.loads(path.read_text())
+    content["domain_errors"]["frost"] = 10.0
+    path.write_text(json.dumps(content))
+
+
+def swap_the_domains(path: Path) -> None:
+    content = json.loads(path.read_text())
+    content["domain_errors"] = dict(reversed(content["domain_errors"].items()))
+    path.write_text(json.dumps(content))
+
+
+GARBLED: list[Callable[[Path], None]] = [
+    truncate,
+    lambda path: path.write_text("[]") and None,
+    lambda path: path.write_text("[" * 100_000) and None,
+    lambda path: path.write_bytes(b"\xff\xfe") and None,
+    with_values(spec={"method": "bn"}),
+    with_values(spec=None),
+    change_a_domain_error,
+    add_a_domain,
+    swap_the_domains,
+    with_values(domain_errors={}),
+    with_values(domain_errors=None),
+    with_values(domain_errors=[1, 2]),
+    with_values(error=None),
+    with_values(error="12.5"),
+    with_values(error=10**400),
+    with_values(images=True),
+    with_values(images=279),
+    with_values(classes="10"),
+    with_values(classes=3),
+    with_values(model=None),
+    with_values(model_fingerprint=7),
+    with_values(stream_hash=[]),
+    with_values(provenance=None),
+    with_values(versions=None),
+    with_values(versions={"torch": 2}),
+    with_values(warnings="short"),
+    with_values(warnings=[1]),
+    with_values(warnings=None),
+    with_values(more=1),
+    with_values(seconds=1.0),
+    with_values(format=2),
+]
 
 
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
-        ("result.json", truncate),
-        ("result.json", lambda path: path.write_text("[]")),
-        ("result.json", lambda path: path.write_bytes(b"\xff\xfe")),
-        ("result.json", change_the_error),
+        *(("result.json", damage) for damage in GARBLED),
         ("records.npz", truncate),
         ("records.npz", flip_a_bit),
         ("records.npz", Path.unlink),
@@ -90,8 +143,16 @@ def test_a_result_reads_back_what_was_run(tmp_path: Path, data_root: Path, make_
     assert again.peak_memory_mb > 10
 
 
-def test_timing_that_is_lost_is_not_a_number(out: Path, make_spec: Make) -> None:
-    (cell_directory(out, make_spec("bn")) / "timing.json").write_text("{")
+@pytest.mark.parametrize("label", [None, 7, ["bn"]])
+def test_a_label_that_is_none_is_not_shown(out: Path, make_spec: Make, label: object) -> None:
+    path = cell_directory(out, make_spec("bn")) / "spec.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "label": label}))
+    assert sorted(result.spec.label for result in load_results(out)) == ["bn", "source"]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"seconds": "long"}', '{"seconds": 1e999}', "9" * 400])
+def test_timing_that_is_lost_is_not_a_number(out: Path, make_spec: Make, content: str) -> None:
+    (cell_directory(out, make_spec("bn")) / "timing.json").write_text(content)
     result = next(result for result in load_results(out) if result.spec.method == "bn")
     assert math.isnan(result.seconds)
 

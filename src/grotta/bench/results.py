@@ -122,13 +122,15 @@ def read_result(directory: Path) -> CellResult | None:
         found = hashlib.sha256((directory / RECORDS).read_bytes()).hexdigest()
         if version != FORMAT or spec.id != directory.name or found != digest:
             raise ValueError("its parts do not belong together")
+        _check_texts(content)
+        _check_numbers(content, spec, rec.read(directory / RECORDS))
         content["warnings"] = tuple(content["warnings"])
         return CellResult(spec=_labelled(spec, directory), directory=directory, **content, **_timing(directory))
     except FileNotFoundError as error:
         if not (directory / RESULT).exists():
             return None
         raise DamagedCellError(f"the cell in {directory} is damaged: {Path(error.filename).name} is missing") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DamagedCellError(f"the cell in {directory} is damaged: {error}") from error
 
 
@@ -163,11 +165,42 @@ def versions(device: str = "cpu") -> dict[str, str]:
     }
 
 
+def _check_texts(content: Mapping[str, Any]) -> None:
+    """Raise a ``ValueError`` unless what is text in a result is text."""
+    texts = [content[name] for name in ("model", "model_fingerprint", "stream_hash", "provenance")]
+    lists = isinstance(content["warnings"], list) and isinstance(content["versions"], dict)
+    if not lists or not all(
+        isinstance(text, str) for text in (*texts, *content["warnings"], *content["versions"].values())
+    ):
+        raise ValueError(f"{RESULT} has something else in the place of a text")
+
+
+def _check_numbers(content: Mapping[str, Any], spec: CellSpec, columns: Mapping[str, Column]) -> None:
+    """Raise a ``ValueError`` unless the numbers of a result are those of its records."""
+    sizes, domains = columns["size"], columns["domain"]
+    lengths = {name: int(sizes[domains == index].sum()) for index, name in enumerate(spec.domains)}
+    images = len(columns["labels"])
+    numbers = {
+        "error": rec.total_error(columns),
+        "domain_errors": rec.domain_errors(columns, lengths),
+        "images": images,
+    }
+    for name, number in numbers.items():
+        # as JSON, since true == 1 in Python; domains in their order, since tables have them in that of the result
+        if json.dumps(content[name]) != json.dumps(number):
+            raise ValueError(f"its {name} in {RESULT} is not that of its records")
+    if not images or sum(lengths.values()) != images or len(columns["predictions"]) != images:
+        raise ValueError("its records do not cover the stream")
+    classes = content["classes"]
+    if isinstance(classes, bool) or not isinstance(classes, int) or classes <= int(columns["labels"].max()):
+        raise ValueError(f"its classes in {RESULT} are fewer than those of its records: {classes!r}")
+
+
 def _labelled(spec: CellSpec, directory: Path) -> CellSpec:
     """``spec`` with the label that the run which made it gave; the label is no part of the result."""
     try:
         named = CellSpec.from_json((directory / SPEC).read_text())
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, OverflowError, RecursionError):
         return spec
     return named if named == spec else spec
 
@@ -175,6 +208,7 @@ def _labelled(spec: CellSpec, directory: Path) -> CellSpec:
 def _timing(directory: Path) -> Mapping[str, Any]:
     try:
         numbers = json.loads((directory / TIMING).read_text())
-        return {name: float(numbers[name]) for name in ("seconds", "images_per_second", "peak_memory_mb")}
-    except (OSError, ValueError, KeyError, TypeError):
+        known = {name: float(numbers[name]) for name in ("seconds", "images_per_second", "peak_memory_mb")}
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return {}
+    return {name: number if 0 <= number < math.inf else math.nan for name, number in known.items()}

@@ -57,6 +57,9 @@ class CellSpec:
     label: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
+        for name in ("method", "dataset", "model", "preset", "stream", "label"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name}: expected a string, got {getattr(self, name)!r}")
         items = self.options.items() if isinstance(self.options, Mapping) else self.options
         settled = {
             "domains": tuple(self.domains),
