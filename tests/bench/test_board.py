@@ -70,7 +70,8 @@ def test_plain_lines_say_what_ends_and_what_goes_wrong() -> None:
     assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
         "data: fashion-c fog (1 of 1)",
         "[0/3] tent on fashion-c, gamma 0.1, seed 0: its process ended with signal 9; it is tried again",
-        "[1/3] tent on fashion-c, gamma 0.1, seed 0: error 41.50 % (2.0 s, 500 images/s)",
+        "[1/3] tent on fashion-c, gamma 0.1, seed 0: error 41.50 % mean over domains, 41.50 % of all images "
+        "(2.0 s, 500 images/s)",
         "[1/3] source on fashion-c, gamma 0.1, seed 0: the checkpoint cannot be used",
         "[2/3] source on fashion-c, gamma 0.1, seed 0: failed: the disk is full",
     ]

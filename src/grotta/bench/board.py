@@ -15,6 +15,7 @@ from rich.text import Text
 
 from grotta.bench.events import Event, Failure, Finished, Retried, Warned
 from grotta.bench.spec import CellSpec
+from grotta.bench.tables_bench import both_errors
 from grotta.bench.tracker import CellStatus, Tracker, duration
 
 PLAIN_SECONDS = 30.0
@@ -115,7 +116,7 @@ def matrix(tracker: Tracker, height: int) -> Table:
     rows = list(dict.fromkeys(cell.spec.label for cell in tracker.cells.values()))
     several = len({dataset for dataset, _ in columns}) > 1
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("error %", no_wrap=True)
+    table.add_column("error %, all images", no_wrap=True)
     for dataset, gamma in columns:
         table.add_column(f"{dataset} γ {gamma:g}" if several else f"γ {gamma:g}", justify="right", no_wrap=True)
     shown = _most_telling(tracker, rows, max(height, 3))
@@ -143,7 +144,7 @@ def describe(event: Event) -> str:
         speed = (
             "was there already" if event.reused else f"{result.seconds:.1f} s, {result.images_per_second:.0f} images/s"
         )
-        return f"{name(event.spec)}: error {result.error:.2f} % ({speed})"
+        return f"{name(event.spec)}: error {both_errors(result)} ({speed})"
     if isinstance(event, Failure):
         return f"{name(event.spec)}: failed: {event.message}"
     if isinstance(event, Retried):

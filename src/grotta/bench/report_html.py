@@ -11,10 +11,10 @@ from grotta.bench import paper
 from grotta.bench.figures import Figure
 from grotta.bench.figures_svg import DARK_VARIABLES, FIGURE_CSS, LIGHT_VARIABLES, panel_svg, swatch_svg
 from grotta.bench.report_command import command
-from grotta.bench.report_content import Block, Listing, Report, Section
+from grotta.bench.report_content import WHICH_ERROR, Block, Listing, Report, Section
 from grotta.bench.results import CellResult
 from grotta.bench.tables import Table
-from grotta.bench.tables_bench import by_setup, plural, row_key, row_label
+from grotta.bench.tables_bench import both_errors, by_setup, plural, row_key, row_label
 from grotta.bench.tables_html import framed, head_html, to_html
 
 _LIGHT = "--card:#f6f8fa;--link:#0550ae;--gain:#b42318;--warn:#fff8e1;--warn-edge:#d4a72c;"
@@ -64,7 +64,7 @@ def _lead(results: Sequence[CellResult]) -> str:
     return (
         f'<p class="lead">{plural(len(results), "cell")}, {images:,} images, on {escape(datasets) or "no data"}. '
         "Errors in per cent, lower is better: <strong>best</strong>, <u>second</u>. Choose a number to see the command "
-        "and the stream behind it, a column's head to sort by it.</p>"
+        f"and the stream behind it, a column's head to sort by it. {escape(WHICH_ERROR)}</p>"
     )
 
 
@@ -170,6 +170,6 @@ def _cell(result: CellResult) -> str:
     listed = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in facts.items() if text)
     summary = (
         f"{row_label(row_key(spec))[0]} on {spec.dataset}, γ = {spec.gamma:g}, seeds {spec.stream_seed} and "
-        f"{spec.seed}: {result.error:.2f} %"
+        f"{spec.seed}: {both_errors(result)}"
     )
     return f'<details id="cell-{spec.id}"><summary>{escape(summary)}</summary><dl>{listed}</dl></details>'

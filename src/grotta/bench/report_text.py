@@ -8,21 +8,23 @@ from collections.abc import Sequence
 from grotta._version import __version__
 from grotta.bench.figures import Figure
 from grotta.bench.report_command import command
-from grotta.bench.report_content import Block, Listing, Report
+from grotta.bench.report_content import WHICH_ERROR, Block, Listing, Report
 from grotta.bench.results import CellResult
 from grotta.bench.tables import Table
+from grotta.bench.tables_bench import mean_error
 from grotta.bench.tables_text import to_markdown
 
 _SPEC_COLUMNS = ("dataset", "gamma", "preset", "stream", "period", "batch_size", "stream_seed", "seed")
+_ERRORS = ("error_mean_over_domains", "error_of_all_images")
 CELL_COLUMNS = (
-    *("cell", "row", *_SPEC_COLUMNS, "domains", "error", "errors_by_domain", "stream_hash"),
+    *("cell", "row", *_SPEC_COLUMNS, "domains", *_ERRORS, "errors_by_domain", "stream_hash"),
     *("model", "model_fingerprint", "provenance", "versions", "images_per_second", "peak_memory_mb", "command"),
 )
 
 
 def report_markdown(report: Report, figure_directory: str) -> str:
     """The report in GitHub's Markdown; its figures are files in ``figure_directory``."""
-    parts = [f"# {report.title}"]
+    parts = [f"# {report.title}", f"Errors in per cent, lower is better. {WHICH_ERROR}"]
     if report.warnings:
         parts.append("\n".join(["> **Warnings**", ">", *(f"> - {warning}" for warning in report.warnings)]))
     for section in report.sections:
@@ -66,8 +68,11 @@ def _item(value: str | float | None, decimals: int) -> str:
 
 
 def _cells(results: Sequence[CellResult]) -> list[str]:
-    lines = ["| Cell | Error (%) | Stream | Command |", "|---|---:|---|---|"]
-    lines += [f"| {r.spec.id} | {r.error:.2f} | {r.stream_hash[:16]} | `{command(r.spec)}` |" for r in results]
+    heads = "| Cell | Error (%), mean over domains | Error (%) of all images | Stream | Command |"
+    lines = [heads, "|---|---:|---:|---|---|"]
+    for r in results:
+        errors = f"{mean_error(r):.2f} | {r.error:.2f}"
+        lines.append(f"| {r.spec.id} | {errors} | {r.stream_hash[:16]} | `{command(r.spec)}` |")
     return ["\n".join(lines)]
 
 
@@ -78,7 +83,8 @@ def _cell_line(result: CellResult) -> dict[str, object]:
         "row": spec.label,
         **{name: getattr(spec, name) for name in _SPEC_COLUMNS},
         "domains": " ".join(spec.domains),
-        "error": result.error,
+        "error_mean_over_domains": mean_error(result),
+        "error_of_all_images": result.error,
         "errors_by_domain": " ".join(f"{domain}={error!r}" for domain, error in result.domain_errors.items()),
         "stream_hash": result.stream_hash,
         "model": result.model,

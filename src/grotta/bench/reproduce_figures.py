@@ -50,7 +50,7 @@ def _zeta(scope: Scope, found: Found) -> list[Block]:
 
 def _gamma(scope: Scope, found: Found) -> list[Block]:
     rows = _all_methods(scope)
-    title, printed = "error (%) against γ", f"main/{scope.dataset}"
+    title, printed = "error (%), mean over domains, against γ", f"main/{scope.dataset}"
     table = variant_table(
         scope, found, rows, name="t", title=title, header="Method", printed=printed, gammas=GAMMA_RANGE
     )
@@ -59,13 +59,15 @@ def _gamma(scope: Scope, found: Found) -> list[Block]:
 
 
 def _output(scope: Scope, found: Found) -> list[Block]:
-    table = variant_table(scope, found, OUTPUTS, name="t", title="output adaptations on variant (b), error (%)")
+    table = variant_table(
+        scope, found, OUTPUTS, name="t", title="output adaptations on variant (b), error (%), mean over domains"
+    )
     caption = "Figure 6d: the two output adaptations on the same balanced predictions, those of variant (b)."
     return [_lines(table, "Output adaptations", caption), table]
 
 
 def _bank(scope: Scope, found: Found) -> list[Block]:
-    title, header = "error (%) by the capacity of the bank", "Capacity"
+    title, header = "error (%), mean over domains, by the capacity of the bank", "Capacity"
     table = variant_table(scope, found, BANKS, name="t", title=title, header=header)
     points = {
         f"γ = {head}": [(float(row.label), row.cells[j].mean) for row in table.rows]
@@ -92,7 +94,8 @@ def _sensitivity(scope: Scope, found: Found) -> list[Block]:
     table = pivot(
         entries,
         name="t",
-        title=f"{scope.dataset}: error (%) by λ_re (row) and λ_batch at γ = {gamma_head(gamma_name(gamma))}",
+        title=f"{scope.dataset}: error (%), mean over domains, by λ_re (row) and λ_batch at γ = "
+        f"{gamma_head(gamma_name(gamma))}",
         header="λ_re",
         columns=[f"{value:g}" for value in LAMBDAS],
         rows=[f"{value:g}" for value in LAMBDAS],

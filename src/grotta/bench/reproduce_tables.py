@@ -143,13 +143,13 @@ def _domains(scope: Scope, found: Found) -> list[Block]:
 
 
 def _ablation(scope: Scope, found: Found) -> list[Block]:
-    title = "error (%) of variants of GRoTTA by γ"
+    title = "error (%), mean over domains, of variants of GRoTTA by γ"
     labels = ABLATION_LABELS
     return [variant_table(scope, found, ABLATION, name="t", title=title, labels=labels, printed="ablation")]
 
 
 def _affinity(scope: Scope, found: Found) -> list[Block]:
-    title = "error (%) with different affinity matrices by γ"
+    title = "error (%), mean over domains, with different affinity matrices by γ"
     labels = {row: f"RBF {row}" if row.startswith("sigma") else f"kNN {row}" for row in AFFINITY}
     table = variant_table(
         scope, found, AFFINITY, name="t", title=title, header="Affinity", labels=labels, printed="affinity"

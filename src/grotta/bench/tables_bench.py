@@ -77,6 +77,11 @@ def mean_error(result: CellResult) -> float:
     return fmean(result.domain_errors.values())
 
 
+def both_errors(result: CellResult) -> str:
+    """The two errors of a cell by name: that of the tables, and that over all images, where long domains count more."""
+    return f"{mean_error(result):.2f} % mean over domains, {result.error:.2f} % of all images"
+
+
 def row_key(spec: CellSpec) -> str:
     """Method, preset and options in one string: what makes a row, whatever label the spec was given."""
     return replace(spec, label="").label
@@ -137,7 +142,7 @@ def main_table(results: Sequence[CellResult], *, name: str = "main", title: str 
     return pivot(
         [Entry(row_key(r.spec), gamma_name(r.spec.gamma), mean_error(r), r) for r in results],
         name=name,
-        title=title or f"{dataset}: error (%) by method and γ",
+        title=title or f"{dataset}: error (%) by method and γ, mean over domains",
         columns=[gamma_name(gamma) for gamma in gammas(results)],
         rows=row_keys(results),
         paper=paper.find(f"main/{dataset}"),

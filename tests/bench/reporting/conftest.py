@@ -2,18 +2,24 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from grotta.bench.records import BATCH_COLUMNS, to_bytes
+from grotta.bench.records import BATCH_COLUMNS, domain_errors, to_bytes, total_error
 from grotta.bench.results import RECORDS, CellResult, encode_result
 from grotta.bench.spec import CellSpec
 
 MakeResult = Callable[..., CellResult]
-BATCHES_A_DOMAIN, BATCH = 6, 10
+BATCH = 10
+
+
+def batches_of(domains: int) -> list[int]:
+    """How many batches each domain has: they differ, so that no mean over domains is one over images."""
+    return [10 + 10 * place for place in range(domains)]
 
 
 def made_up(method: str, gamma: float, errors: Mapping[str, float], **fields: Any) -> CellResult:
@@ -32,9 +38,9 @@ def made_up(method: str, gamma: float, errors: Mapping[str, float], **fields: An
     return CellResult(
         spec=spec,
         model_fingerprint="ab" * 32,
-        error=sum(errors.values()) / len(errors),
+        error=float(np.average(list(errors.values()), weights=batches_of(len(errors)))),
         domain_errors=dict(errors),
-        images=BATCHES_A_DOMAIN * BATCH * len(errors),
+        images=BATCH * sum(batches_of(len(errors))),
         classes=5,
         seconds=12.5,
         images_per_second=80.0,
@@ -49,22 +55,26 @@ def make_result() -> MakeResult:
 
 
 def made_up_records(result: CellResult) -> dict[str, Any]:
-    """Records whose errors a domain are as near as whole images come to those of the result."""
+    """Records with the errors of the result, if they are whole per cents: a domain has a multiple of 100 images."""
     generator = np.random.default_rng(int(result.spec.id[:8], 16))
-    domains = len(result.spec.domains)
-    batches, images = domains * BATCHES_A_DOMAIN, domains * BATCHES_A_DOMAIN * BATCH
+    lengths = batches_of(len(result.spec.domains))
+    batches, images = sum(lengths), sum(lengths) * BATCH
     columns: dict[str, Any] = {name: np.zeros(batches, kind) for name, kind in BATCH_COLUMNS.items()}
     columns["batch"][:] = np.arange(batches)
-    columns["domain"][:] = np.repeat(np.arange(domains), BATCHES_A_DOMAIN)
+    columns["domain"][:] = np.repeat(np.arange(len(lengths)), lengths)
     columns["period"][:] = np.arange(batches) // 2
     columns["size"][:] = BATCH
-    rates = np.array(list(result.domain_errors.values())) / 100
-    columns["errors"][:] = generator.binomial(BATCH, rates[columns["domain"]])
+    wrong = np.concatenate(
+        [
+            generator.permutation(BATCH * length) < round(error / 100 * BATCH * length)
+            for error, length in zip(result.domain_errors.values(), lengths)
+        ]
+    )
+    columns["errors"][:] = wrong.reshape(batches, BATCH).sum(1)
     columns["zeta"][:] = generator.uniform(0.2, 0.9, batches)
     columns["lam"][:] = np.nan
     columns["bank_size"][:] = np.minimum(50, BATCH * (1 + np.arange(batches)))
     labels = generator.integers(result.classes, size=images).astype(np.uint16)
-    wrong = np.concatenate([np.arange(BATCH) < n for n in columns["errors"]])
     return {**columns, "labels": labels, "predictions": np.where(wrong, (labels + 1) % result.classes, labels)}
 
 
@@ -77,9 +87,13 @@ def write_run(tmp_path: Path) -> Callable[[list[CellResult]], Path]:
         for result in results:
             directory = out / "cells" / result.spec.id
             directory.mkdir(parents=True)
-            records = to_bytes(made_up_records(result))
+            columns = made_up_records(result)
+            lengths = [BATCH * batches for batches in batches_of(len(result.spec.domains))]
+            errors = domain_errors(columns, dict(zip(result.spec.domains, lengths, strict=True)))
+            agreeing = replace(result, error=total_error(columns), domain_errors=errors)
+            records = to_bytes(columns)
             (directory / RECORDS).write_bytes(records)
-            (directory / "result.json").write_bytes(encode_result(result, records))
+            (directory / "result.json").write_bytes(encode_result(agreeing, records))
         return out
 
     return write

@@ -6,12 +6,14 @@ import json
 import re
 import shlex
 from html.parser import HTMLParser
+from statistics import fmean
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from grotta.bench.events import Failure
+from grotta.bench.board import describe
+from grotta.bench.events import Failure, Finished
 from grotta.bench.report import make_report, write_report
 from grotta.bench.report_command import command
 from grotta.bench.report_content import benchmark_sections, reader_warnings
@@ -116,6 +118,21 @@ def test_every_number_has_its_command_and_stream(results):
     )
 
 
+def test_both_errors_are_named_wherever_a_cell_is_shown(results):
+    report = make_report(results)
+    page, text = "".join(Page(report_html(report)).text), report_markdown(report, "figures")
+    [cell] = [r for r in results if (r.spec.method, r.spec.gamma, r.spec.seed) == ("source", 0.1, 0)]
+    # fog has 100 images, snow 200: (40 + 2 * 50) / 3 of all images, 45 over the two domains
+    assert (cell.domain_errors, cell.error) == ({"fog": 40.0, "snow": 50.0}, pytest.approx(140 / 3))
+    assert "45.00 % mean over domains, 46.67 % of all images" in page
+    assert "45.00 % mean over domains, 46.67 % of all images" in describe(Finished(cell.spec, cell))
+    assert f"| {cell.spec.id} | 45.00 | 46.67 |" in text
+    table = report.tables[0]
+    assert (table.cell("Source", "0.1").mean, "mean over domains" in table.title) == (45.0, True)
+    for shown in (page, text):
+        assert shown.count("The error of all images, at which the curves end") == 1
+
+
 def test_the_page_works_on_a_phone_and_in_the_dark(page):
     assert ("meta", "content", "width=device-width, initial-scale=1") in page.attributes
     assert ("meta", "content", "light dark") in page.attributes
@@ -203,7 +220,9 @@ def test_markdown_has_all_tables_figures_and_commands(results):
 def test_cells_csv_reads_back(results):
     lines = list(csv.DictReader(io.StringIO(cells_csv(results))))
     assert tuple(lines[0]) == CELL_COLUMNS
-    assert [float(line["error"]) for line in lines] == [result.error for result in results]
+    assert [float(line["error_of_all_images"]) for line in lines] == [result.error for result in results]
+    means = [fmean(result.domain_errors.values()) for result in results]
+    assert [float(line["error_mean_over_domains"]) for line in lines] == means
     assert [line["stream_hash"] for line in lines] == [result.stream_hash for result in results]
 
 
