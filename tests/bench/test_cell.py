@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import save_file
 
 import grotta.data
 import grotta.streams
@@ -128,6 +129,76 @@ def test_a_checkpoint_of_other_software_is_not_used(
     monkeypatch.setattr("grotta.bench.checkpoint.versions", lambda device: {"torch": "1.0"})
     with pytest.warns(UserWarning, match="other versions of the software"):
         run_cell(make_spec(), tmp_path, data_root=data_root)
+
+
+def other_images(folder: Path, weights: Path) -> None:
+    np.save(folder / "fog.npy", 255 - np.load(folder / "fog.npy"))
+
+
+def fewer_images(folder: Path, weights: Path) -> None:
+    for path in folder.iterdir():
+        np.save(path, np.load(path)[: 5 * 70])
+
+
+def other_labels(folder: Path, weights: Path) -> None:
+    np.save(folder / "labels.npy", 9 - np.load(folder / "labels.npy"))
+
+
+def other_weights(folder: Path, weights: Path) -> None:
+    save_file(models.create_model("fashion_resnet8", num_classes=10, seed=2).state_dict(), weights)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (other_images, r"other data \(images\)"),
+        (fewer_images, r"other data \(order or labels\)"),
+        (other_labels, r"other data \(order or labels\)"),
+        (other_weights, "another model"),
+    ],
+)
+def test_a_checkpoint_of_other_data_or_weights_is_not_used(
+    tmp_path: Path,
+    data_root: Path,
+    make_spec: Make,
+    contents: Contents,
+    change: Callable[[Path, Path], None],
+    message: str,
+) -> None:
+    root, weights = tmp_path / "data", tmp_path / "data" / "weights.safetensors"
+    shutil.copytree(data_root, root)
+    save_file(models.create_model("fashion_resnet8", num_classes=10, seed=1).state_dict(), weights)
+    spec = make_spec("grotta", model="fashion_resnet8@weights.safetensors")
+    with pytest.raises(StoppedError):
+        run_cell(spec, tmp_path / "out", data_root=root, on_progress=stop_after(5), checkpoint_seconds=0)
+    change(root / "CIFAR-10-C", weights)
+    with pytest.warns(UserWarning, match=f"cannot be used, the cell starts again: .*{message}"):
+        run_cell(spec, tmp_path / "out", data_root=root)
+    run_cell(spec, tmp_path / "whole", data_root=root)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"predictions": np.zeros(3, np.uint16)},
+        {"size": np.full(6, 10**6)},
+        {"domain": np.full(6, 70)},
+        {"batch": np.zeros((6, 2))},
+        {"origin": np.zeros(3, np.uint8)},
+    ],
+)
+def test_no_checkpoint_can_make_a_cell_fail(
+    tmp_path: Path, data_root: Path, make_spec: Make, columns: dict[str, np.ndarray]
+) -> None:
+    with pytest.raises(StoppedError):
+        run_cell(make_spec(), tmp_path, data_root=data_root, on_progress=stop_after(3), checkpoint_seconds=0)
+    path = cell_directory(tmp_path, make_spec()) / "checkpoint.npz"
+    with np.load(path) as file:
+        before = dict(file)
+    np.savez(path, **{**before, **columns})
+    with pytest.warns(UserWarning, match="cannot be used, the cell starts again"):
+        assert run_cell(make_spec(), tmp_path, data_root=data_root).images == 280
 
 
 def test_a_finished_cell_is_read_and_not_run(

@@ -108,7 +108,7 @@ def _run(
     records = Records(sum(1 for _ in setting.stream.batches(spec.batch_size)), total)
     adapter = checkpoint.restore(directory, setting, records) or make_adapter(spec, setting)
     stopwatch = Stopwatch(directory / TIMING, resumed=records.batches > 0)
-    saver = checkpoint.Saver(directory, checkpoint_seconds)
+    saver = checkpoint.Saver(directory, setting, checkpoint_seconds)
     for progress in _steps(spec, setting, adapter, records):
         on_progress(progress)
         if progress.images < total and saver.due():

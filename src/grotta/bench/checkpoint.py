@@ -3,31 +3,39 @@
 Two files, each written at once or not at all: first the records so far, then the adapter. Since a cell is the same
 whenever it runs, records never change once written; so whatever instant a kill leaves behind, the records reach at
 least as far as the adapter, and its step count says how many of them to keep.
+
+The adapter's file names the weights that it belongs to, the records' the software and the data. Whatever does not
+agree with the present ones, or cannot be read, is left alone: then the cell starts from its beginning.
 """
 
+import hashlib
 import json
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from grotta import methods
 from grotta.bench import records as rec
-from grotta.bench.records import Records
+from grotta.bench.records import Column, Records
 from grotta.bench.results import versions, write_file
 from grotta.bench.setting import Setting
 
 ADAPTER, RECORDS = "checkpoint.safetensors", "checkpoint.npz"
 # A checkpoint may be large (a memory of photographs): it may take this share of the time at most.
 SHARE_OF_TIME = 0.05
+# So many images of a domain stand for all of them: enough to notice other data under the same name.
+SAMPLES = 4
 
 
 class Saver:
-    """Writes checkpoints into ``directory``, at least ``seconds`` apart."""
+    """Writes checkpoints of a cell on ``setting`` into ``directory``, at least ``seconds`` apart."""
 
-    def __init__(self, directory: Path, seconds: float) -> None:
+    def __init__(self, directory: Path, setting: Setting, seconds: float) -> None:
         self.directory = directory
+        self.setting = setting
         self.seconds = seconds
         self._next = time.monotonic() + seconds
 
@@ -38,8 +46,9 @@ class Saver:
     def save(self, adapter: methods.Adapter, records: Records) -> None:
         """Write down how far a cell has come."""
         start = time.monotonic()
-        software = np.frombuffer(json.dumps(versions(adapter.device.type)).encode(), np.uint8)
-        write_file(self.directory / RECORDS, rec.to_bytes({**records.columns(), "versions": software}))
+        columns = records.columns()
+        made = json.dumps(_origin(self.setting, adapter, columns)).encode()
+        write_file(self.directory / RECORDS, rec.to_bytes({**columns, "origin": np.frombuffer(made, np.uint8)}))
         adapter.save(self.directory / ADAPTER)
         now = time.monotonic()
         self._next = now + max(self.seconds, (now - start) / SHARE_OF_TIME if self.seconds else 0.0)
@@ -57,14 +66,16 @@ def restore(directory: Path, setting: Setting, records: Records) -> methods.Adap
     try:
         adapter = methods.load(directory / ADAPTER, setting.model)
         columns = rec.read(directory / RECORDS)
-        if json.loads(columns["versions"].tobytes()) != versions(adapter.device.type):
-            raise ValueError("it was written by other versions of the software")
+        found = json.loads(columns["origin"].tobytes()) if "origin" in columns else {}
+        for name, value in _origin(setting, adapter, columns).items():
+            if found.get(name) != value:
+                raise ValueError(f"it was written with other {name}")
         if adapter.step > len(columns["batch"]):
             raise ValueError("its records are cut short")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        records.begin_with(columns, adapter.step)
+    except Exception as error:  # whatever is wrong with a checkpoint, the cell can do without
         warnings.warn(f"the checkpoint in {directory} cannot be used, the cell starts again: {error}", stacklevel=2)
         return None
-    records.begin_with(columns, adapter.step)
     return adapter
 
 
@@ -72,3 +83,20 @@ def remove(directory: Path) -> None:
     """Remove the checkpoint of a finished cell; the adapter first, so that no half of it is taken for a whole."""
     for name in (ADAPTER, RECORDS):
         (directory / name).unlink(missing_ok=True)
+
+
+def _origin(setting: Setting, adapter: methods.Adapter, columns: dict[str, Column]) -> dict[str, Any]:
+    """What records were made with, as plain JSON values under names for a message.
+
+    Of the images, those of domains that were not reached are not looked at: they may not have been made yet.
+    """
+    reached = int(columns["domain"].max(initial=-1)) + 1
+    images = hashlib.blake2b(digest_size=16)
+    for name, indices in list(zip(setting.dataset.domains, setting.stream.indices))[:reached]:
+        images.update(setting.dataset.images(name, indices[:SAMPLES]).numpy().tobytes())
+    return {
+        "versions of the software": versions(adapter.device.type),
+        "data (order or labels)": setting.stream.hash,
+        "data (provenance)": setting.dataset.provenance,
+        "data (images)": images.hexdigest(),
+    }
