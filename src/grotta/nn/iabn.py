@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from grotta.nn.norm_base import AdaptiveNorm, check_alpha
-from grotta.nn.statistics import differentiable_statistics, per_channel
+from grotta.nn.statistics import differentiable_statistics, instance_statistics, per_channel
 
 
 class IABN1d(AdaptiveNorm):
@@ -47,16 +47,18 @@ class IABN1d(AdaptiveNorm):
         if positions <= 1:
             mean, var = per_channel(mean_b, x), per_channel(var_b, x)
         else:
-            var_i, mean_i = torch.var_mean(x.flatten(2).to(mean_b.dtype), 2)  # (B, C), unbiased
+            mean_i, var_i = instance_statistics(x)
             noise = var_b + self.eps
             mean = mean_b + _softshrink(mean_i - mean_b, self.k * (noise / positions).sqrt())
             var = F.relu(var_b + _softshrink(var_i - var_b, self.k * noise * (2 / (positions - 1)) ** 0.5))
             shape = (*mean.shape, *[1] * (x.ndim - 2))
             mean, var = mean.view(shape), var.view(shape)
-        out = (x - mean) * (var + self.eps).rsqrt()
+        scale = (var + self.eps).rsqrt()
+        shift = -mean * scale
         if self.weight is not None and self.bias is not None:
-            out = out * per_channel(self.weight, x) + per_channel(self.bias, x)
-        return out.to(x.dtype)
+            weight = per_channel(self.weight, x)
+            scale, shift = scale * weight, shift * weight + per_channel(self.bias, x)
+        return torch.addcmul(shift, x, scale).to(x.dtype)  # one pass over the activations
 
     def _reference(self, x: Tensor) -> tuple[Tensor, Tensor]:
         if not self.tracking:

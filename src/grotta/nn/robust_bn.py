@@ -58,6 +58,49 @@ class _GradientPreserving(torch.autograd.Function):
         return (grad_x if needs_x else None), grad_weight, (grad_b if needs_bias else None), None, None, None
 
 
+class _ThroughAlpha(torch.autograd.Function):
+    """gamma (F - mu_g)/s_g + beta, where mu_g and s_g^2 move with the batch's by alpha, which the gradient follows.
+
+    With g the gradient of the output, N values a channel, A = gamma/s_g and means over the channel,
+    dF = A (g - alpha mean(g) - alpha (F - mu_b)/s_g^2 mean(g (F - mu_g))): two reductions and an affine map.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        batch: tuple[Tensor, Tensor],
+        world: tuple[Tensor, Tensor],
+        alpha: float,
+        eps: float,
+    ) -> Tensor:
+        (mean_b, var_b), (mean_g, var_g) = batch, world
+        ctx.save_for_backward(x, weight, mean_b, (var_b + eps).rsqrt(), mean_b - mean_g, (var_g + eps).rsqrt())
+        ctx.alpha, ctx.eps = alpha, eps
+        return F.batch_norm(x, mean_g, var_g, weight, bias, False, 0.0, eps)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, mean_b, inv_b, offset, inv_g = ctx.saved_tensors
+        needs_x, needs_weight, needs_bias = ctx.needs_input_grad[:3]
+        _, along, total = torch.ops.aten.native_batch_norm_backward(
+            grad, x, weight, None, None, mean_b, inv_b, True, ctx.eps, [False, True, True]
+        )
+        along = along / inv_b + offset * total  # the sum of g (F - mu_g)
+        grad_x = None
+        if needs_x:
+            share = ctx.alpha * x.shape[1] / x.numel()
+            a = inv_g if weight is None else weight * inv_g
+            b = -share * a * inv_g.square() * along
+            c = -share * a * total - b * mean_b
+            a, b, c = (per_channel(v, x) for v in (a, b, c))
+            grad_x = torch.addcmul(c, x, b).addcmul_(a, grad).to(x.dtype)
+        return grad_x, (along * inv_g if needs_weight else None), (total if needs_bias else None), *[None] * 4
+
+
 def _as_training_mode(
     x: Tensor,
     weight: Tensor | None,
@@ -146,12 +189,18 @@ class RobustBatchNorm(AdaptiveNorm):
         return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps)
 
     def _through_alpha(self, x: Tensor) -> Tensor:
-        mean, var = differentiable_statistics(x)
-        mean = torch.lerp(self.running_mean, mean.to(self.running_mean.dtype), self.alpha)
-        var = torch.lerp(self.running_var, var.to(self.running_var.dtype), self.alpha)
-        self.running_mean.copy_(mean.detach())
-        self.running_var.copy_(var.detach())
-        return self._affine((x - per_channel(mean, x)) * per_channel((var + self.eps).rsqrt(), x), x)
+        if torch.compiler.is_compiling():
+            mean, var = differentiable_statistics(x)
+            mean = torch.lerp(self.running_mean, mean.to(self.running_mean.dtype), self.alpha)
+            var = torch.lerp(self.running_var, var.to(self.running_var.dtype), self.alpha)
+            self.running_mean.copy_(mean.detach())
+            self.running_var.copy_(var.detach())
+            return self._affine((x - per_channel(mean, x)) * per_channel((var + self.eps).rsqrt(), x), x)
+        batch = channel_statistics(x)
+        self._track(*batch)
+        world = (self.running_mean, self.running_var)
+        out: Tensor = _ThroughAlpha.apply(x, self.weight, self.bias, batch, world, self.alpha, self.eps)  # type: ignore[no-untyped-call]
+        return out
 
     def _literal(self, x: Tensor) -> Tensor:
         mean, var = differentiable_statistics(x)

@@ -1,7 +1,11 @@
 """Channel statistics of a feature map, in one pass."""
 
+import math
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 def channel_statistics(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -26,10 +30,59 @@ def channel_statistics(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def differentiable_statistics(x: Tensor) -> tuple[Tensor, Tensor]:
-    """As :func:`channel_statistics`, with the gradient through both."""
+    """As :func:`channel_statistics`, with the gradient through both.
+
+    >>> x = torch.tensor([[1.0], [3.0]], requires_grad=True)
+    >>> mean, var = differentiable_statistics(x)
+    >>> torch.autograd.grad(var, x)
+    (tensor([[-1.],
+            [ 1.]]),)
+    """
     dims = [d for d in range(x.ndim) if d != 1]
-    var, mean = torch.var_mean(x.to(torch.promote_types(x.dtype, torch.float32)), dims, correction=0)
-    return mean, var
+    if torch.compiler.is_compiling():
+        var, mean = torch.var_mean(x.to(torch.promote_types(x.dtype, torch.float32)), dims, correction=0)
+        return mean, var
+    mean, var = _Moments.apply(x, dims, 0)  # type: ignore[no-untyped-call]
+    return mean.flatten(), var.flatten()
+
+
+def instance_statistics(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and *unbiased* variance over the positions of every image and channel of ``x`` (B, C, ...): (B, C) each.
+
+    >>> mean, var = instance_statistics(torch.tensor([[[1.0, 3.0]]]))
+    >>> mean.item(), var.item()
+    (2.0, 2.0)
+    """
+    dims = list(range(2, x.ndim))
+    if torch.compiler.is_compiling():
+        var, mean = torch.var_mean(x.to(torch.promote_types(x.dtype, torch.float32)), dims)
+        return mean, var
+    mean, var = _Moments.apply(x, dims, 1)  # type: ignore[no-untyped-call]
+    return mean.flatten(1), var.flatten(1)
+
+
+class _Moments(torch.autograd.Function):
+    """Mean and variance of ``x`` over ``dims``, kept; many times as fast as ``var_mean``, and one pass backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, dims: list[int], correction: int) -> tuple[Tensor, Tensor]:
+        ctx.count = math.prod(x.shape[d] for d in dims)
+        ctx.freedom = ctx.count - correction
+        if 0 in dims:
+            mean, var = (per_channel(v, x) for v in channel_statistics(x))
+        else:
+            wide = x.to(torch.promote_types(x.dtype, torch.float32))
+            mean = wide.mean(dims, keepdim=True)
+            var = (wide - mean).square_().sum(dims, keepdim=True) / ctx.freedom
+        ctx.save_for_backward(x, mean)
+        return mean, var
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_mean: Tensor, grad_var: Tensor) -> tuple[Tensor, None, None]:
+        x, mean = ctx.saved_tensors
+        slope = grad_var * (2 / ctx.freedom)
+        return torch.addcmul(grad_mean / ctx.count - slope * mean, x, slope).to(x.dtype), None, None
 
 
 def per_channel(v: Tensor, like: Tensor) -> Tensor:
