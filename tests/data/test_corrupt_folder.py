@@ -1,6 +1,9 @@
 """Corrupting a folder of pictures into the layout of ImageNet-C."""
 
 import hashlib
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +11,6 @@ import pytest
 from PIL import Image
 
 from grotta.data import CORRUPTIONS, DataNotFoundError, corrupt
-from grotta.data import corrupt_folder as module
 from grotta.data.corrupt_folder import Corruptor, corrupt_folder
 from grotta.data.decode import open_picture
 
@@ -112,16 +114,36 @@ def test_results_of_other_settings_are_not_mixed(source, tmp_path):
 
 
 def test_an_interrupted_write_leaves_no_half_picture(source, tmp_path, monkeypatch):
-    def stop(*arguments, **options):
-        Path(arguments[1]).write_bytes(b"half")
+    def stop(path, content):
+        with path.open("wb") as file:
+            file.write(content[:100])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module.Image.Image, "save", stop)
+    corrupt_folder(source, tmp_path / "out", Corruptor(corruptions=["contrast"], keep_size=True))
+    monkeypatch.setattr(Path, "write_bytes", stop)
     with pytest.raises(KeyboardInterrupt):
         corrupt_folder(source, tmp_path / "out", FOG)
     assert not [path for path in (tmp_path / "out" / "fog").rglob("*") if path.is_file()]
     monkeypatch.undo()
     assert corrupt_folder(source, tmp_path / "out", FOG).made == 3
+
+
+def test_a_full_disk_leaves_no_short_picture(source, tmp_path):
+    # The limit on the size of files cuts a write short, as a full disk does.
+    script = f"""
+import resource, signal
+from pathlib import Path
+from grotta.data.corrupt_folder import Corruptor, corrupt_folder
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+corrupt_folder(Path({str(source)!r}), Path({str(tmp_path / "out")!r}), Corruptor(corruptions=["fog"], keep_size=True))
+"""
+    result = subprocess.run([sys.executable, "-B", "-c", script], capture_output=True, text=True, check=False)
+    assert re.search(r"OSError: .*cannot be written: File too large: '.*/fog/5/.*\.JPEG'", result.stderr)
+    assert set(contents(tmp_path / "out")) == {"grotta-corrupt.json", ".grotta-corrupt.json.lock"}
+    assert corrupt_folder(source, tmp_path / "out", FOG).made == 3
+    for name in pictures(tmp_path / "out"):
+        open_picture(tmp_path / "out" / name)
 
 
 @pytest.mark.parametrize("out", ["photos", "photos/out"])

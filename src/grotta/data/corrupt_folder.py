@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from grotta.data.errors import DamagedDataError, DataNotFoundError
 from grotta.data.locks import locked
 from grotta.data.progress import progress
 from grotta.data.regenerate import generator_version
+from grotta.data.whole_files import write_whole
 
 SIDE: dict[Scale, int] = {"cifar": 32, "imagenet": 224}
 SMALLEST = 8  # side of a picture that can be corrupted
@@ -168,10 +170,7 @@ def _read(path: Path, side: int | None) -> Images:
 
 
 def _write(path: Path, pixels: Images) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        Image.fromarray(pixels).save(temporary, "JPEG", quality=QUALITY, optimize=True)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    # Pillow says nothing when a disk is full and a file stays short, so it does not get to write files.
+    content = io.BytesIO()
+    Image.fromarray(pixels).save(content, "JPEG", quality=QUALITY, optimize=True)
+    write_whole(path, content.getvalue())
