@@ -128,6 +128,7 @@ def test_corrupt_fails_when_a_picture_was_left_out(tmp_path, make_picture):
         (["--severity", "7"], "severities: expected"),
         (["--corruptions", "smoke"], "corruptions: expected"),
         (["--scale", "huge"], "scale: expected"),
+        (["--seed", "-1"], "seed: expected"),
     ],
 )
 def test_a_wrong_option_of_corrupt_is_named(tmp_path, make_picture, arguments, message):

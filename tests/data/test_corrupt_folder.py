@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from grotta.data import CORRUPTIONS, DataNotFoundError, corrupt
+from grotta.data import CORRUPTIONS, DamagedDataError, DataNotFoundError, corrupt
 from grotta.data.corrupt_folder import Corruptor, corrupt_folder
 from grotta.data.decode import open_picture
 
@@ -113,6 +113,25 @@ def test_results_of_other_settings_are_not_mixed(source, tmp_path):
     assert contents(tmp_path / "out") == before
 
 
+@pytest.mark.parametrize("content", [b"", b'{"scale": "ima', b"\xff\xfe"])
+def test_unreadable_settings_are_named_with_what_to_do(source, tmp_path, content):
+    corrupt_folder(source, tmp_path / "out", FOG)
+    settings = tmp_path / "out" / "grotta-corrupt.json"
+    settings.write_bytes(content)
+    with pytest.raises(DamagedDataError, match=r"grotta-corrupt\.json cannot be read .* remove that file"):
+        corrupt_folder(source, tmp_path / "out", FOG)
+    settings.unlink()
+    assert corrupt_folder(source, tmp_path / "out", FOG).kept == 3
+
+
+def test_the_settings_are_written_once(source, tmp_path):
+    corrupt_folder(source, tmp_path / "out", FOG)
+    before = (tmp_path / "out" / "grotta-corrupt.json").stat()
+    corrupt_folder(source, tmp_path / "out", FOG)
+    after = (tmp_path / "out" / "grotta-corrupt.json").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
 def test_an_interrupted_write_leaves_no_half_picture(source, tmp_path, monkeypatch):
     def stop(path, content):
         with path.open("wb") as file:
@@ -168,7 +187,13 @@ def test_a_folder_without_pictures_is_a_clear_error(tmp_path, name):
 
 @pytest.mark.parametrize(
     ("options", "argument"),
-    [({"corruptions": ["smoke"]}, "corruptions"), ({"severities": [6]}, "severities"), ({"scale": "big"}, "scale")],
+    [
+        ({"corruptions": ["smoke"]}, "corruptions"),
+        ({"severities": [6]}, "severities"),
+        ({"scale": "big"}, "scale"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 0.5}, "seed"),
+    ],
 )
 def test_a_wrong_setting_is_named(options, argument):
     with pytest.raises(ValueError, match=f"^{argument}:"):

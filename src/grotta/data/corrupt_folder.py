@@ -54,6 +54,8 @@ class Corruptor:
             raise ValueError(f"severities: expected some of 1 to 5, got {list(self.severities)}")
         if self.scale not in SIDE:
             raise ValueError(f"scale: expected one of {', '.join(SIDE)}; got {self.scale!r}")
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:
+            raise ValueError(f"seed: expected an integer of at least 0, got {self.seed!r}")
 
 
 @dataclass(frozen=True)
@@ -134,9 +136,18 @@ def _settle(path: Path, corruptor: Corruptor) -> None:
         "quality": QUALITY,
         "generator": generator_version(),
     }
-    if path.is_file() and json.loads(path.read_text()) != settings:
+    if not path.is_file():
+        write_whole(path, json.dumps(settings, indent=1).encode())
+        return
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise DamagedDataError(
+            f"{path} cannot be read ({error}); choose another folder, "
+            "or remove that file if what is beside it was made with the present settings"
+        ) from error
+    if found != settings:
         raise ValueError(f"out: {path.parent} holds results of other settings ({path.name}); choose another folder")
-    path.write_text(json.dumps(settings, indent=1))
 
 
 def _corrupt_picture(
