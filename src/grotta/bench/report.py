@@ -9,7 +9,7 @@ from grotta.bench.events import Failure
 from grotta.bench.figures_svg import figure_svg
 from grotta.bench.report_content import Report, Section, benchmark_sections, reader_warnings, speed_listing
 from grotta.bench.report_html import report_html
-from grotta.bench.report_text import cells_csv, report_markdown
+from grotta.bench.report_text import cells_csv, listings_csv, report_markdown
 from grotta.bench.reproduce_all import directory_sections
 from grotta.bench.results import CellResult, load_results, write_file
 from grotta.bench.tables_bench import row_key, row_keys, setup_of
@@ -52,7 +52,9 @@ def write_report(
     """Write a report on ``source``, results or a run's directory, to ``out`` and beside it; gives the files.
 
     ``html`` is one self-contained page, ``out`` itself. ``md`` comes with its figures in ``<name>-figures/``, ``csv``
-    is a line a number and, in ``<name>-cells.csv``, a line a cell. The same results give the same bytes.
+    is a line a number of the tables and, in ``<name>-cells.csv``, a line a cell; ``<name>-listings.csv`` has what else
+    is listed. The same results and times give the same bytes; times differ from run to run, so a run that was stopped
+    and started again gives the same errors in every file, but not the same bytes where seconds and memory are shown.
     """
     unfinished = 0
     if isinstance(source, str | Path):
@@ -76,6 +78,8 @@ def write_report(
     if "csv" in formats:
         files[page.with_suffix(".csv")] = to_csv(report.tables)
         files[page.with_name(f"{page.stem}-cells.csv")] = cells_csv(report.results)
+        if report.listings:
+            files[page.with_name(f"{page.stem}-listings.csv")] = listings_csv(report.listings)
     for path, text in files.items():
         write_file(path, text.encode())
     return list(files)

@@ -81,6 +81,11 @@ class Report:
         return [block for section in self.sections for block in section.blocks if isinstance(block, Table)]
 
     @property
+    def listings(self) -> list[Listing]:
+        """The listings of all sections."""
+        return [block for section in self.sections for block in section.blocks if isinstance(block, Listing)]
+
+    @property
     def figures(self) -> list[Figure]:
         """The figures of all sections."""
         return [block for section in self.sections for block in section.blocks if isinstance(block, Figure)]

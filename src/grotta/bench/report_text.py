@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from grotta._version import __version__
 from grotta.bench.figures import Figure
@@ -20,6 +20,7 @@ CELL_COLUMNS = (
     *("cell", "row", *_SPEC_COLUMNS, "domains", *_ERRORS, "errors_by_domain", "stream_hash"),
     *("model", "model_fingerprint", "provenance", "versions", "images_per_second", "peak_memory_mb", "command"),
 )
+LISTING_COLUMNS = ("listing", "line", "row", "column", "value")
 
 
 def report_markdown(report: Report, figure_directory: str) -> str:
@@ -40,6 +41,17 @@ def cells_csv(results: Sequence[CellResult]) -> str:
     writer = csv.DictWriter(text, CELL_COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(map(_cell_line, results))
+    return text.getvalue()
+
+
+def listings_csv(listings: Iterable[Listing]) -> str:
+    """All listings in one CSV text, a line a value; numbers are not rounded."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(LISTING_COLUMNS)
+    for listing in listings:
+        for line, (first, *values) in enumerate(listing.rows, start=1):
+            writer.writerows((listing.name, line, first, head, value) for head, value in zip(listing.heads[1:], values))
     return text.getvalue()
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -113,22 +114,29 @@ def _sensitivity(scope: Scope, found: Found) -> list[Block]:
     return [Figure("f", "Sensitivity", caption, panel, _behind(table)), table]
 
 
-def shift_degrees(
-    class_counts: Mapping[str, int], gammas: Sequence[float], seed: int = 0
-) -> dict[str, list[tuple[float, float, float]]]:
-    """(gamma, ID, CD) of ptta streams over balanced images, by name; no network takes part.
+class Shift(NamedTuple):
+    """The label shift of a stream: ID and CD of its label distributions."""
 
-    >>> gamma, imbalance, change = shift_degrees({"CIFAR-10": 10}, [1e-4])["CIFAR-10"][0]
-    >>> round(imbalance, 2), 0.8 < change < 1
+    gamma: float
+    imbalance: float
+    change: float
+    stream_hash: str
+
+
+def shift_degrees(class_counts: Mapping[str, int], gammas: Sequence[float], seed: int = 0) -> dict[str, list[Shift]]:
+    """The label shift of ptta streams over balanced images, by name; no network takes part.
+
+    >>> [shift] = shift_degrees({"CIFAR-10": 10}, [1e-4])["CIFAR-10"]
+    >>> round(shift.imbalance, 2), 0.8 < shift.change < 1
     (0.95, True)
     """
     degrees = {}
     for name, classes in class_counts.items():
         labels = np.arange(max(SHIFT_PERIODS * SHIFT_PERIOD, classes)) % classes
         made = [streams.ptta([labels], classes, gamma, period=SHIFT_PERIOD, seed=seed) for gamma in gammas]
-        p = [stream.label_distributions for stream in made]
         degrees[name] = [
-            (gamma, functional.imbalance_degree(rows), functional.change_degree(rows)) for gamma, rows in zip(gammas, p)
+            Shift(gamma, functional.imbalance_degree(p), functional.change_degree(p), stream.hash)
+            for gamma, stream, p in zip(gammas, made, [stream.label_distributions for stream in made])
         ]
     return degrees
 
@@ -139,22 +147,28 @@ def _shift(scope: Scope, found: Found) -> list[Block]:
     colors = row_colors(list(labels.values()))
     series = []
     for name, points in degrees.items():
-        x, y, sizes = zip(*points)
+        x, y, sizes, _ = zip(*points)
         series.append(Series(labels[name], x, y, colors[labels[name]], "bubbles", sizes))
     panel = Panel("Imbalance and change", "γ", "imbalance degree ID", tuple(series), log_x=True, y_range=(0.0, 1.05))
     caption = (
         "Figure 6a: the imbalance degree of the label distributions, and as the size of the marks their change degree "
         f"CD; {SHIFT_PERIODS} periods for each number of classes. The range of ID is up to √(1 − 1/C)."
     )
-    heads = ("Classes", *(f"γ = {gamma_head(gamma_name(gamma))}" for gamma in GAMMA_RANGE))
-
-    def listed(place: int) -> tuple[tuple[str | float | None, ...], ...]:
-        return tuple((labels[name], *(point[place] for point in points)) for name, points in degrees.items())
-
+    gammas = [f"γ = {gamma_head(gamma_name(gamma))}" for gamma in GAMMA_RANGE]
+    imbalances = tuple((labels[name], *(point.imbalance for point in points)) for name, points in degrees.items())
+    changes = tuple((labels[name], *(point.change for point in points)) for name, points in degrees.items())
+    hashes = [
+        (labels[name], gamma, p.stream_hash) for name, points in degrees.items() for gamma, p in zip(gammas, points)
+    ]
+    notes = (
+        "Command: grotta reproduce fig-shift. It gives the same numbers again, and needs no data and no network.",
+        "Each number is of one ptta stream of seed 0; the streams are listed below by their hashes.",
+    )
     return [
         Figure("f", "Label shift against γ", caption, (panel,)),
-        Listing("id", "Imbalance degree (ID)", heads, listed(1), 3),
-        Listing("cd", "Change degree (CD)", heads, listed(2), 3),
+        Listing("id", "Imbalance degree (ID)", ("Classes", *gammas), imbalances, 3, notes),
+        Listing("cd", "Change degree (CD)", ("Classes", *gammas), changes, 3, notes),
+        Listing("streams", "Streams behind ID and CD", ("Classes", "γ", "Stream"), tuple(hashes)),
     ]
 
 

@@ -27,7 +27,7 @@ def report(
     unknown = [name for name in wanted if name not in FORMATS]
     if unknown or not wanted:
         raise ValueError(f"format: expected some of {', '.join(FORMATS)}; got {formats!r}")
-    if not (runs / "cells").is_dir():
+    if not (runs / "cells").is_dir() and not (runs / "recipes").is_dir():
         raise ValueError(f"runs: {runs} has no cells; grotta bench, run and reproduce write there with --out {runs}")
     chosen: list[Format] = [name for name in FORMATS if name in wanted]
     with warnings.catch_warnings(record=True) as caught:

@@ -111,11 +111,16 @@ def test_every_number_has_its_command_and_stream(results):
         assert f'id="cell-{result.spec.id}"' in text
         assert result.stream_hash in shown
         assert command(result.spec) in shown
-    cells = re.findall(r"<td data-value=\"[0-9.]+\">(.*?)</td>", text)
-    numbers = [cell for cell in cells if "<a" in cell]
-    assert len(numbers) == len(
-        [c for t in make_report(results).tables for r in t.rows for c in r.cells if c.mean is not None]
-    )
+    blocks = dict(re.findall(r'<section class="block" id="([^"]*)"(.*?)</section>', text, re.DOTALL))
+    numbers = [
+        cell for block in blocks.values() for cell in re.findall(r'<td data-value="[^"]*[0-9]">(.*?)</td>', block)
+    ]
+    cells = [c for t in make_report(results).tables for r in t.rows for c in r.cells if c.mean is not None]
+    assert len(numbers) == len(cells) > 0
+    ids = {result.spec.id for result in results}
+    for number in numbers:
+        [behind] = re.findall(r'<a href="#cell-[0-9a-f]+" data-cells="([^"]+)">[0-9.]+</a>', number)
+        assert set(behind.split()) <= ids
 
 
 def test_both_errors_are_named_wherever_a_cell_is_shown(results):

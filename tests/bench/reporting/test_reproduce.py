@@ -1,5 +1,7 @@
 """Recipes: the right cells, shared where they can be, and tables and figures made of what there is of them."""
 
+import csv
+import io
 import json
 import math
 from dataclasses import replace
@@ -16,6 +18,7 @@ from grotta.bench.figures import Figure
 from grotta.bench.report import write_report
 from grotta.bench.report_content import Listing
 from grotta.bench.report_html import report_html
+from grotta.bench.report_text import LISTING_COLUMNS, listings_csv
 from grotta.bench.reproduce import Scope, by_id, make_scope, recipe_section, save_recipe, saved_recipes
 from grotta.bench.reproduce_all import RECIPES, directory_sections, find_recipes
 from grotta.bench.reproduce_figures import CLASS_COUNTS, GAMMA_RANGE, shift_degrees
@@ -23,6 +26,7 @@ from grotta.bench.reproduce_tables import orders
 from grotta.bench.results import load_results
 from grotta.bench.spec import CellSpec
 from grotta.bench.tables import Table
+from grotta.commands import report as report_command
 from grotta.commands import reproduce as command
 from grotta.data import CORRUPTIONS
 from grotta.methods import create, registry
@@ -205,12 +209,12 @@ def test_orders_are_averaged_before_runs_are_compared(scope, finish):
 def test_imbalance_and_change_fall_as_gamma_and_the_classes_grow():
     degrees = shift_degrees(CLASS_COUNTS, GAMMA_RANGE)
     for name, classes in CLASS_COUNTS.items():
-        for gamma, imbalance, change in degrees[name]:
+        for gamma, imbalance, change, _ in degrees[name]:
             square = (1 + gamma) / (classes * gamma + 1) - 1 / classes
             assert 0.8 * square**0.5 < imbalance < 1.05 * square**0.5
             # two independent draws are sqrt(2) as far from each other as from the mean, and CD divides by sqrt(2)
             assert 0.75 * square**0.5 < change < 1.1 * square**0.5
-    at = {name: {gamma: imbalance for gamma, imbalance, _ in points} for name, points in degrees.items()}
+    at = {name: {point.gamma: point.imbalance for point in points} for name, points in degrees.items()}
     assert at["CIFAR-10"][0.1] > at["CIFAR-100"][0.1] > at["ImageNet"][0.1]
 
 
@@ -244,6 +248,12 @@ def invoke(*words):
     return CliRunner().invoke(app, [*map(str, words)])
 
 
+def invoke_report(*words):
+    app = typer.Typer()
+    app.command()(report_command.report)
+    return CliRunner().invoke(app, [*map(str, words)])
+
+
 def test_grotta_reproduce_lists_its_names():
     lines = invoke("--list").stdout.splitlines()
     assert [line.split()[0] for line in lines] == list(RECIPES)
@@ -265,7 +275,26 @@ def test_a_figure_without_cells_needs_no_run(tmp_path):
     outcome = invoke("fig-shift", "--out", tmp_path / "runs", "--json")
     assert outcome.exit_code == 0, outcome.exception
     page = Path(json.loads(outcome.stdout)["report"])
-    assert "Label shift against γ" in page.read_text(encoding="utf-8")
+    first = page.read_text(encoding="utf-8")
+    assert "Label shift against γ" in first
+    page.unlink()
+    assert invoke_report(tmp_path / "runs").exit_code == 0
+    assert page.read_text(encoding="utf-8") == first
+
+
+def test_every_number_of_the_label_shift_has_its_command_and_stream(scope):
+    section = recipe_section(RECIPES["fig-shift"], scope, {})
+    _, imbalance, change, hashes = section.blocks
+    degrees = shift_degrees(CLASS_COUNTS, GAMMA_RANGE)
+    assert {row[2] for row in hashes.rows} == {point.stream_hash for points in degrees.values() for point in points}
+    assert len(hashes.rows) == len(CLASS_COUNTS) * len(GAMMA_RANGE)
+    assert all("grotta reproduce fig-shift" in listing.notes[0] for listing in (imbalance, change))
+    lines = list(csv.DictReader(io.StringIO(listings_csv([imbalance, change, hashes]))))
+    assert tuple(lines[0]) == LISTING_COLUMNS
+    for listing, place in ((imbalance, 1), (change, 2)):
+        values = [float(line["value"]) for line in lines if line["listing"] == listing.name]
+        assert values == [point[place] for points in degrees.values() for point in points]
+    assert [line["value"] for line in lines if line["column"] == "Stream"] == [row[2] for row in hashes.rows]
 
 
 def test_tables_are_printed_and_failures_are_an_exit_code(monkeypatch, tmp_path, make_result):
