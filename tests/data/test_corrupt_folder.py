@@ -1,6 +1,7 @@
 """Corrupting a folder of pictures into the layout of ImageNet-C."""
 
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -72,6 +73,18 @@ def test_a_second_run_makes_only_what_is_missing(source, tmp_path, make_picture)
     after = contents(tmp_path / "out")
     assert {name: after[name] for name in before} == before
     assert set(after) - set(before) == {"fog/5/ant.JPEG"}
+
+
+def test_a_changed_picture_is_corrupted_again(source, tmp_path, make_picture):
+    corrupt_folder(source, tmp_path / "out", FOG)
+    before = contents(tmp_path / "out")
+    make_picture(source / "dog" / "a.png", 7, (40, 30))
+    later = (tmp_path / "out" / "fog" / "5" / "dog" / "a.JPEG").stat().st_mtime + 1
+    os.utime(source / "dog" / "a.png", (later, later))
+    outcome = corrupt_folder(source, tmp_path / "out", FOG)
+    assert (outcome.made, outcome.kept) == (1, 2)
+    after = contents(tmp_path / "out")
+    assert [name for name in before if after[name] != before[name]] == ["fog/5/dog/a.JPEG"]
 
 
 def test_a_flat_folder_stays_flat(tmp_path, make_picture):

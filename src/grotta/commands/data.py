@@ -93,7 +93,8 @@ def corrupt_data(
 ) -> None:
     """Corrupt your own pictures into the layout of ImageNet-C: `<corruption>/<severity>/<class>/<name>.JPEG`.
 
-    The pictures themselves are only read. A second call with the same settings makes what is missing.
+    The pictures themselves are only read. A second call with the same settings makes what is missing, and what
+    is older than its picture.
 
     Example: `grotta data corrupt photos --out photos-c --severity 3,5 --corruptions fog,snow`
     """

@@ -76,8 +76,8 @@ class Outcome:
 def corrupt_folder(source: Path, out: Path, corruptor: Corruptor) -> Outcome:
     """Write corrupted copies of every picture under ``source`` to ``out``, where class folders are kept.
 
-    What is there from an earlier run with the same settings is not made again. What happens to a picture depends on its
-    path below ``source``, its pixels and the settings, not on the other pictures.
+    What is there from an earlier run with the same settings is not made again, unless its picture is newer. What
+    happens to a picture depends on its path below ``source``, its pixels and the settings, not on the other pictures.
     """
     names = _picture_names(source, out)
     wanted = [(corruption, severity) for corruption in corruptor.corruptions for severity in corruptor.severities]
@@ -153,10 +153,10 @@ def _settle(path: Path, corruptor: Corruptor) -> None:
 def _corrupt_picture(
     source: Path, name: str, out: Path, corruptor: Corruptor, wanted: Sequence[tuple[str, int]]
 ) -> int:
-    """Write what is missing of one picture and say how many files that were."""
+    """Write what is missing or out of date of one picture and say how many files that were."""
     relative = Path(name).with_suffix(".JPEG")
     targets = [(out / corruption / str(severity) / relative, corruption, severity) for corruption, severity in wanted]
-    missing = [target for target in targets if not target[0].is_file()]
+    missing = [target for target in targets if not _is_current(target[0], source / name)]
     if not missing:
         return 0
     clean = _read(source / name, None if corruptor.keep_size else SIDE[corruptor.scale])
@@ -165,6 +165,13 @@ def _corrupt_picture(
         pixels = corrupt(clean, corruption, severity, scale=corruptor.scale, seed=corruptor.seed, first_index=number)
         _write(path, pixels[0])
     return len(missing)
+
+
+def _is_current(result: Path, original: Path) -> bool:
+    try:
+        return result.stat().st_mtime_ns >= original.stat().st_mtime_ns
+    except OSError:
+        return False
 
 
 def _read(path: Path, side: int | None) -> Images:
