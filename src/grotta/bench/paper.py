@@ -6,6 +6,7 @@ domains), ``ablation``, ``affinity`` and ``orders``.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -37,7 +38,7 @@ class PaperTable:
         caption: where it stands in the paper and what it shows.
         columns: their names, the average last.
         rows: the numbers by row, ``None`` where the paper has none.
-        gain: of the best average over the second best, as printed; ``None`` where none is.
+        gain: of the best average over the second best method's, as printed; ``None`` where none is.
     """
 
     name: str
@@ -56,6 +57,15 @@ class PaperTable:
         if row not in self.rows or column not in self.columns:
             return None
         return self.rows[row][self.columns.index(column)]
+
+    def gain_of(self, row: str) -> float | None:
+        """The printed gain, if it stands in this row: that of the best average, or of the average over source models.
+
+        >>> table("main/cifar10-c").gain_of("grotta"), table("main/cifar10-c").gain_of("bn")
+        (14.6, None)
+        """
+        best = AVERAGE if AVERAGE in self.rows else min(self.rows, key=lambda name: self.rows[name][-1] or math.inf)
+        return self.gain if row == best else None
 
     def note(self, row: str, column: str) -> str:
         """Why the printed number is not believed; ``""`` if nothing is known against it.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Literal, NamedTuple
 
-from grotta.bench.paper import AVERAGE, PaperTable
+from grotta.bench.paper import AVERAGE, GAIN, PaperTable
 from grotta.bench.results import CellResult
 
 Rank = Literal["", "best", "second"]
@@ -34,6 +34,8 @@ class Cell:
         complete: whether it has all the streams that its column has; one that has not is not ranked.
         paper: what the paper printed in this place.
         paper_note: why that is not believed.
+        paper_gain: the gain that the paper printed in this place.
+        paper_gain_note: why that is not believed.
         results: the cells of the benchmark behind it.
     """
 
@@ -44,6 +46,8 @@ class Cell:
     complete: bool = True
     paper: float | None = None
     paper_note: str = ""
+    paper_gain: float | None = None
+    paper_gain_note: str = ""
     results: tuple[CellResult, ...] = ()
 
     @property
@@ -143,6 +147,8 @@ def pivot(
     if rivals:
         ranked = [_ranked(column, gain=key == names[-1]) for key, column in zip(names, zip(*cells))]
         cells = [list(line) for line in zip(*ranked)]
+    if paper is not None and len({paper_row(key) for key in keys} & set(paper.rows)) < 2:
+        paper = replace(paper, gain=None)  # it is over methods that this table does not have
     body = []
     for key, line in zip(keys, cells):
         beside = [_beside(cell, paper, paper_row(key), column, columns) for cell, column in zip(line, names)]
@@ -229,4 +235,6 @@ def _beside(cell: Cell, paper: PaperTable | None, row: str, column: str, average
     """The paper's number is put beside ours; its average only beside one over the same columns."""
     if paper is None or (column == AVERAGE and {*averaged, AVERAGE} != set(paper.columns)):
         return cell
-    return replace(cell, paper=paper.value(row, column), paper_note=paper.note(row, column))
+    cell = replace(cell, paper=paper.value(row, column), paper_note=paper.note(row, column))
+    gain = paper.gain_of(row) if column == AVERAGE else None
+    return cell if gain is None else replace(cell, paper_gain=gain, paper_gain_note=paper.note(row, GAIN))

@@ -64,7 +64,11 @@ def _cell(cell: Cell) -> str:
 def _beside(cell: Cell) -> str:
     if cell.paper is None:
         return ""
-    doubt = f'<abbr title="{escape(cell.paper_note)}">?</abbr>' if cell.paper_note else ""
+    gain = "" if cell.paper_gain is None else f" ↓{cell.paper_gain:.1f}{_doubt(cell.paper_gain_note)}"
     difference = cell.difference
     ours = "" if difference is None else f" ({difference:+.1f})".replace("-", "−")
-    return f'<span class="beside">paper {cell.paper:.1f}{doubt}{ours}</span>'
+    return f'<span class="beside">paper {cell.paper:.1f}{_doubt(cell.paper_note)}{gain}{ours}</span>'
+
+
+def _doubt(note: str) -> str:
+    return f'<abbr title="{escape(note)}">?</abbr>' if note else ""

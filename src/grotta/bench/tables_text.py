@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Iterable
 
+from grotta.bench.paper import GAIN
 from grotta.bench.tables import DECIMALS, Cell, Row, Table
 
 INCOMPLETE = "* Not on all the streams of its column: not ranked."
@@ -20,6 +21,8 @@ CSV_COLUMNS = (
     "paper",
     "difference",
     "paper_note",
+    "paper_gain",
+    "paper_gain_note",
     "cells",
     "streams",
 )
@@ -43,16 +46,18 @@ def row_name(row: Row) -> str:
 
 
 def beside(cell: Cell) -> str:
-    """The paper's number and ours minus it, ``""`` where the paper has none.
+    """The paper's number with its gain, and ours minus it; ``""`` where the paper has none.
 
-    >>> beside(Cell(13.4, paper=13.1)), beside(Cell(paper=13.1))
-    ('13.1, +0.3', '13.1')
+    >>> beside(Cell(13.4, paper=13.1)), beside(Cell(paper=13.1)), beside(Cell(13.4, paper=7.7, paper_gain=14.6))
+    ('13.1, +0.3', '13.1', '7.7 ↓14.6, +5.7')
     """
     if cell.paper is None:
         return ""
-    doubt = "?" if cell.paper_note else ""
+    theirs = f"{cell.paper:.1f}{'?' if cell.paper_note else ''}"
+    if cell.paper_gain is not None:
+        theirs += f" ↓{cell.paper_gain:.1f}{'?' if cell.paper_gain_note else ''}"
     difference = cell.difference
-    return f"{cell.paper:.1f}{doubt}" + ("" if difference is None else f", {difference:+.1f}".replace("-", "−"))
+    return theirs + ("" if difference is None else f", {difference:+.1f}".replace("-", "−"))
 
 
 def footnotes(table: Table, place: str = "In brackets") -> list[str]:
@@ -63,9 +68,13 @@ def footnotes(table: Table, place: str = "In brackets") -> list[str]:
         notes.append(INCOMPLETE)
     if table.paper is not None:
         notes.append(f"{place}: the paper's number ({table.paper.caption}), and ours minus it.")
+    if any(cell.gain is not None or cell.paper_gain is not None for cell in cells):
+        notes.append(f"↓ Gain over the second best.{_gain_elsewhere(table)}")
     for row in table.rows:
         doubts = dict.fromkeys(cell.paper_note for cell in row.cells if cell.paper_note)
         notes += [f"? {row.label}, paper: {doubt}." for doubt in doubts]
+        doubts = dict.fromkeys(cell.paper_gain_note for cell in row.cells if cell.paper_gain_note)
+        notes += [f"? {row.label}, the paper's gain: {doubt}." for doubt in doubts]
     return notes
 
 
@@ -99,6 +108,17 @@ def _markdown_cell(cell: Cell) -> str:
     return f"{text} ({beside(cell)})".strip() if beside(cell) else text
 
 
+def _gain_elsewhere(table: Table) -> str:
+    """The paper's gain where its average is not in the table, being over other columns."""
+    if table.paper is None or table.paper.gain is None:
+        return ""
+    if any(cell.paper_gain is not None for row in table.rows for cell in row.cells):
+        return ""
+    doubts = [table.paper.note(row, GAIN) for row in table.paper.rows]
+    doubt = next((f" ({note})" for note in doubts if note), "")
+    return f" The paper's, of the average over all its columns: {table.paper.gain:.1f}{doubt}."
+
+
 def _csv_line(table: Table, row: Row, column: str, cell: Cell) -> dict[str, object]:
     runs = {(result.spec.stream_seed, result.spec.seed) for result in cell.results}
     return {
@@ -114,6 +134,8 @@ def _csv_line(table: Table, row: Row, column: str, cell: Cell) -> dict[str, obje
         "paper": cell.paper,
         "difference": cell.difference,
         "paper_note": cell.paper_note,
+        "paper_gain": cell.paper_gain,
+        "paper_gain_note": cell.paper_gain_note,
         "cells": " ".join(result.spec.id for result in cell.results),
         "streams": " ".join(dict.fromkeys(result.stream_hash for result in cell.results)),
     }

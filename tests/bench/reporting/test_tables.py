@@ -8,6 +8,7 @@ from rich.console import Console
 
 from grotta.bench.tables import Cell, Entry, pivot
 from grotta.bench.tables_bench import by_setup, domain_table, main_table, row_keys, transfer_table
+from grotta.bench.tables_html import to_html
 from grotta.bench.tables_rich import to_rich
 from grotta.bench.tables_text import CSV_COLUMNS, footnotes, number, to_csv, to_markdown
 
@@ -56,6 +57,30 @@ def test_the_papers_average_stands_only_beside_one_over_the_same_gammas(three_me
     more = [make_result("grotta", gamma, {"fog": 10.0, "snow": 10.0}) for gamma in (0.01, 0.001)]
     cell = main_table([*three_methods, *more]).cell("GRoTTA", "Avg")
     assert (cell.mean, cell.paper, cell.difference) == (10.0, 7.7, 2.3)
+
+
+def test_the_papers_gain_stands_beside_ours(make_result):
+    made = [
+        make_result(method, gamma, {"fog": error}, dataset="domainnet")
+        for method, error in [("bn", 60.0), ("grotta", 50.0)]
+        for gamma in (0.1, 0.01, 0.001, 0.0001)
+    ]
+    table = main_table(made)
+    cell = table.cell("GRoTTA", "Avg")
+    assert (cell.gain, cell.paper_gain, table.cell("BN", "Avg").paper_gain) == (10.0, 9.9, None)
+    assert "**50.0** ↓10.0 (63.8 ↓9.9?, −13.8)" in to_markdown(table)
+    assert "? GRoTTA, the paper's gain: printed as 9.9; the two averages differ by 9.5." in footnotes(table)
+    assert "paper 63.8 ↓9.9<abbr" in to_html(table)
+    line = next(x for x in csv.DictReader(io.StringIO(to_csv([table]))) if (x["row"], x["column"]) == ("GRoTTA", "Avg"))
+    assert (line["gain"], line["paper_gain"]) == ("10.0", "9.9")
+    assert cell.paper_gain_note == line["paper_gain_note"] == "printed as 9.9; the two averages differ by 9.5"
+
+
+def test_the_papers_gain_is_a_note_where_its_average_is_over_other_columns(three_methods, make_result):
+    said = "↓ Gain over the second best. The paper's, of the average over all its columns: 14.6."
+    assert said in footnotes(main_table(three_methods))
+    variants = [make_result("grotta", 0.1, {"fog": e}, options=o) for e, o in [(1.0, {}), (2.0, {"k": 9})]]
+    assert "↓ Gain over the second best." in footnotes(main_table(variants))
 
 
 def test_mean_and_deviation_over_runs(make_result):
