@@ -216,6 +216,53 @@ def test_a_finished_cell_is_read_and_not_run(
     ]
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (other_weights, r"the weights of fashion_resnet8@weights\.safetensors"),
+        (other_labels, "the labels of cifar10-c"),
+    ],
+)
+def test_a_cell_of_other_weights_or_labels_runs_again(
+    tmp_path: Path,
+    data_root: Path,
+    make_spec: Make,
+    contents: Contents,
+    change: Callable[[Path, Path], None],
+    message: str,
+) -> None:
+    root, weights = tmp_path / "data", tmp_path / "data" / "weights.safetensors"
+    shutil.copytree(data_root, root)
+    save_file(models.create_model("fashion_resnet8", num_classes=10, seed=1).state_dict(), weights)
+    spec = make_spec("bn", model="fashion_resnet8@weights.safetensors")
+    run_cell(spec, tmp_path / "out", data_root=root)
+    change(root / "CIFAR-10-C", weights)
+    with pytest.warns(UserWarning, match=f"{spec.id} is out of date: {message} .*have changed; it runs again"):
+        run_cell(spec, tmp_path / "out", data_root=root)
+    run_cell(spec, tmp_path / "new", data_root=root)
+    assert contents(tmp_path / "out") == contents(tmp_path / "new")
+
+
+def test_a_result_outlives_its_weights_and_its_data(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
+    root, weights = tmp_path / "data", tmp_path / "data" / "weights.safetensors"
+    shutil.copytree(data_root, root)
+    save_file(models.create_model("fashion_resnet8", num_classes=10, seed=1).state_dict(), weights)
+    spec = make_spec("bn", model="fashion_resnet8@weights.safetensors")
+    result = run_cell(spec, tmp_path / "out", data_root=root)
+    weights.unlink()
+    assert run_cell(spec, tmp_path / "out", data_root=root) == result
+    shutil.rmtree(root)
+    assert run_cell(spec, tmp_path / "out", data_root=root) == result
+
+
+def test_a_checkpoint_beside_a_result_is_removed(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
+    result = run_cell(make_spec(), tmp_path, data_root=data_root)
+    for name in ("checkpoint.npz", "checkpoint.safetensors"):
+        (result.directory / name).write_bytes(b"a kill came before it was removed")
+    assert run_cell(make_spec(), tmp_path, data_root=data_root) == result
+    assert not list(result.directory.glob("checkpoint*"))
+
+
 def test_a_damaged_cell_runs_again(tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents) -> None:
     result = run_cell(make_spec(), tmp_path, data_root=data_root)
     before = contents(tmp_path)

@@ -2,7 +2,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from safetensors.torch import save_file
 
+from grotta import models
 from grotta.bench import CellResult, CellSpec, Failure, load_results, run_grid
 from grotta.bench.events import Event, Finished, Progressed, Started, Warned
 
@@ -47,6 +49,28 @@ def test_a_damaged_cell_is_warned_of_and_runs_again(tmp_path: Path, data_root: P
     [again] = run_grid([make_spec()], tmp_path, executor="inline", data_root=data_root, on_event=events.append)
     assert again == result
     assert any(isinstance(event, Warned) and "damaged" in event.message for event in events)
+
+
+def test_a_cell_whose_weights_have_changed_is_warned_of_and_runs_again(
+    tmp_path: Path, data_root: Path, make_spec: Make
+) -> None:
+    weights = tmp_path / "net.safetensors"
+    specs = [make_spec(method, model=f"fashion_resnet8@{weights}") for method in ("source", "bn")]
+
+    def run(seed: int) -> tuple[list[CellResult | Failure], list[Event]]:
+        save_file(models.create_model("fashion_resnet8", num_classes=10, seed=seed).state_dict(), weights)
+        events: list[Event] = []
+        return run_grid(specs, tmp_path, executor="inline", data_root=data_root, on_event=events.append), events
+
+    first, _ = run(seed=1)
+    same, events = run(seed=1)
+    assert same == first
+    assert [event.reused for event in events if isinstance(event, Finished)] == [True, True]
+    other, events = run(seed=2)
+    assert all(new != old for new, old in zip(other, first, strict=True))
+    warned = [event for event in events if isinstance(event, Warned)]
+    assert {event.spec for event in warned} == set(specs)
+    assert all("out of date: the weights of" in event.message for event in warned)
 
 
 @pytest.mark.parametrize(

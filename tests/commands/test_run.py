@@ -7,6 +7,7 @@ import pytest
 
 from grotta.bench import CellSpec, run_cell
 from grotta.bench.report_command import command
+from grotta.bench.results import cell_directory
 from grotta.cli import main
 
 Grotta = Callable[..., int]
@@ -105,6 +106,8 @@ def test_a_stopped_run_goes_on_only_when_told_to(
     assert grotta_run("--batch-size", "20") == 2
     assert "go on with --resume" in capsys.readouterr().err
     assert grotta_run("--batch-size", "20", "--resume") == 0
+    (cell_directory(tmp_path, spec) / "checkpoint.safetensors").touch()  # as a kill at the very end leaves it
+    assert grotta_run("--batch-size", "20") == 0
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from grotta import methods
 from grotta.bench import checkpoint
 from grotta.bench import records as rec
 from grotta.bench.lock import cell_lock
+from grotta.bench.present import Present
 from grotta.bench.records import Records
 from grotta.bench.results import (
     RECORDS,
@@ -24,11 +25,10 @@ from grotta.bench.results import (
     versions,
     write_file,
 )
-from grotta.bench.setting import Setting, make_adapter, open_setting, warnings_about
+from grotta.bench.setting import Setting, make_adapter, open_setting, short_fingerprint, warnings_about
 from grotta.bench.spec import CellSpec
 from grotta.bench.stopwatch import Stopwatch
 from grotta.bench.tune import forget_peak_memory, one_thread
-from grotta.methods.checkpoint import fingerprint
 
 CHECKPOINT_SECONDS = 10.0
 
@@ -70,6 +70,8 @@ def run_cell(
 ) -> CellResult:
     """Run a cell, or go on with it where it was stopped, or read its result if it has finished.
 
+    A result that was made with other weights or data than those of today does not count: the new one takes its place.
+
     Args:
         spec: the cell.
         out: the directory of the run; the cell's files are in ``<out>/cells/<id>/``.
@@ -79,26 +81,33 @@ def run_cell(
         wait: for another process that is running the same cell; if not, that is a ``CellBusyError``.
         checkpoint_seconds: between two checkpoints, at least.
     """
-    directory = cell_directory(Path(out), spec)
+    directory, root = cell_directory(Path(out), spec), None if data_root is None else Path(data_root)
     with cell_lock(directory, wait=wait):
-        finished = _finished(directory)
+        finished = _finished(directory, root)
         if finished is not None:
             return finished
         write_file(directory / SPEC, spec.to_json().encode())
         forget_peak_memory()
-        setting = open_setting(spec, None if data_root is None else Path(data_root), device)
+        setting = open_setting(spec, root, device)
         with one_thread():
             return _run(spec, directory, setting, on_progress, checkpoint_seconds)
 
 
-def _finished(directory: Path) -> CellResult | None:
+def _finished(directory: Path, data_root: Path | None) -> CellResult | None:
     try:
-        return read_result(directory)
+        result = read_result(directory)
     except DamagedCellError as error:
         warnings.warn(f"{error}; it runs again", stacklevel=3)
         for name in (RESULT, RECORDS, TIMING, SPEC):
             (directory / name).unlink(missing_ok=True)
         return None
+    if result is None:
+        return None
+    if change := Present(data_root).change(result):
+        warnings.warn(f"the cell in {directory} is out of date: {change}; it runs again", stacklevel=3)
+        return None
+    checkpoint.remove(directory)  # a kill may have left it beside the result
+    return result
 
 
 def _run(
@@ -153,7 +162,7 @@ def _summary(
     return CellResult(
         spec=spec,
         model=setting.model_name,
-        model_fingerprint=fingerprint(setting.model)[:16],
+        model_fingerprint=short_fingerprint(setting.model),
         stream_hash=setting.stream.hash,
         error=rec.total_error(columns),
         domain_errors=rec.domain_errors(columns, setting.lengths),

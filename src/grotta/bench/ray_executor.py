@@ -16,10 +16,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from grotta.bench import checkpoint
 from grotta.bench.attempt import CellTask, PrepareTask, attempt, one_line, prepare, shared_data
-from grotta.bench.events import Emit, Event, Failure, Finished, Retried, Waiting
+from grotta.bench.events import Emit, Event, Failure, Finished, Retried, Waiting, Warned
 from grotta.bench.lock import CellBusyError, cell_lock
-from grotta.bench.results import RECORDS, RESULT, SPEC, TIMING, cell_directory, read_result, write_file
+from grotta.bench.present import Present
+from grotta.bench.results import RECORDS, RESULT, SPEC, TIMING, CellResult, cell_directory, read_result, write_file
 from grotta.bench.tune import tune_allocator
 
 # Nodes of a cluster come and go; a cell that takes its worker down every time must end all the same.
@@ -113,13 +115,25 @@ class Driver:
                 self.busy.add(task.spec.id)
                 self.todo.append((task, number))
                 continue
-            with contextlib.suppress(ValueError):  # a damaged result is replaced
-                if (result := read_result(directory)) is not None:
-                    held.close()
-                    self.emit(Finished(task.spec, result, reused=True))
-                    continue
+            if (result := self._finished(task)) is not None:
+                held.close()
+                self.emit(Finished(task.spec, result, reused=True))
+                continue
             self.flying[self._start(task)] = task, number, held
             room -= 1
+
+    def _finished(self, task: CellTask) -> CellResult | None:
+        """The result that another run has written, unless it is damaged or out of date, which is said."""
+        directory = cell_directory(task.out, task.spec)
+        try:
+            result = read_result(directory)
+            change = Present(task.data_root).change(result) if result else ""
+            why = f"the cell in {directory} is out of date: {change}" if change else ""
+        except ValueError as error:
+            result, why = None, str(error)
+        if why:
+            self.emit(Warned(task.spec, f"{why}; it runs again"))
+        return None if why else result
 
     def _start(self, task: CellTask) -> Any:
         gpus = 1 if task.device.startswith("cuda") else 0
@@ -188,6 +202,7 @@ def _written(task: CellTask, files: Files) -> Event:
     try:
         for name in _FILES:
             write_file(directory / name, files[name])
+        checkpoint.remove(directory)  # of a run on this machine that was stopped
         result = read_result(directory)
     except (OSError, ValueError) as error:
         return Failure(task.spec, one_line(error))

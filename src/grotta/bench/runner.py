@@ -12,6 +12,7 @@ from grotta.bench.cell import CHECKPOINT_SECONDS
 from grotta.bench.cost import cost
 from grotta.bench.events import Emit, Event, Failure, Finished, ignore
 from grotta.bench.local import run_local
+from grotta.bench.present import Present
 from grotta.bench.results import CellResult, DamagedCellError, cell_directory, read_result
 from grotta.bench.spec import CellSpec
 
@@ -32,8 +33,8 @@ def run_grid(
 ) -> list[CellResult | Failure]:
     """Run cells and give, in the order of ``specs``, the result of each or why it has none.
 
-    Finished cells are read, not run again; one that was stopped goes on from its last checkpoint; one that fails does
-    not stop the others. The bytes of a result are the same whatever runs it.
+    Finished cells are read, not run again, unless weights or data have changed since; one that was stopped goes on from
+    its last checkpoint; one that fails does not stop the others. The bytes of a result are the same whatever runs it.
 
     Args:
         specs: the cells; equal ones are run once.
@@ -68,7 +69,7 @@ def run_grid(
             outcomes[event.spec] = event
         on_event(event)
 
-    todo = _unfinished(specs, out, note)
+    todo = _unfinished(specs, out, Present(root), note)
     tasks = [CellTask(spec, out, root, device, checkpoint_seconds=checkpoint_seconds) for spec in todo]
     if executor == "inline":
         for task in tasks:
@@ -82,15 +83,15 @@ def run_grid(
     return [replace(outcomes[spec], spec=spec) for spec in specs]
 
 
-def _unfinished(specs: Sequence[CellSpec], out: Path, emit: Emit) -> list[CellSpec]:
-    """The cells that have no result yet, the longest first, so that all workers finish at about the same time."""
+def _unfinished(specs: Sequence[CellSpec], out: Path, present: Present, emit: Emit) -> list[CellSpec]:
+    """The cells that have no result that stands, the longest first, so that all workers finish at about one time."""
     todo = []
     for spec in dict.fromkeys(specs):
         try:
             result = read_result(cell_directory(out, spec))
         except DamagedCellError:
-            result = None  # whoever runs it says so
-        if result is None:
+            result = None
+        if result is None or present.change(result):  # whoever runs it says so
             todo.append(spec)
         else:
             emit(Finished(spec, result, reused=True))

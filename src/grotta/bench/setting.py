@@ -12,6 +12,7 @@ from grotta import data, methods, models, streams
 from grotta.bench import experiments
 from grotta.bench.spec import CellSpec
 from grotta.data.roots import data_roots
+from grotta.methods.checkpoint import fingerprint
 from grotta.streams.generate import period_sizes
 
 STREAMS = ("ptta", "rotta", "exhaustive", "iid")
@@ -80,7 +81,7 @@ def open_setting(spec: CellSpec, data_root: Path | None, device: str = "cpu") ->
     labels = tuple(dataset.labels(domain) for domain in dataset.domains)
     name = model_name(spec.model, dataset)
     stream = make_stream(spec, labels, dataset.num_classes)
-    return Setting(dataset, labels, stream, load_model(name, dataset, data_root).to(device), name)
+    return Setting(dataset, labels, stream, load_model(name, dataset.num_classes, data_root).to(device), name)
 
 
 def make_stream(spec: CellSpec, labels: tuple[npt.NDArray[np.int64], ...], num_classes: int) -> streams.Stream:
@@ -101,8 +102,8 @@ def model_name(model: str, dataset: data.DomainDataset) -> str:
     return model or dataset.default_model
 
 
-def load_model(name: str, dataset: data.DomainDataset, data_root: Path | None = None) -> nn.Module:
-    """The network ``NAME`` or ``NAME@WEIGHTS`` for a data set.
+def load_model(name: str, num_classes: int, data_root: Path | None = None) -> nn.Module:
+    """The network ``NAME`` or ``NAME@WEIGHTS`` for data of so many classes.
 
     A relative ``WEIGHTS`` that is not a file here is looked for in the data roots, so that a result names no folder of
     the machine that made it.
@@ -111,7 +112,12 @@ def load_model(name: str, dataset: data.DomainDataset, data_root: Path | None = 
     if weights and not Path(weights).is_file():
         found = [root / weights for root in data_roots(data_root) if (root / weights).is_file()]
         weights = str(found[0]) if found else weights
-    return models.create_model(architecture, weights=weights or "bundled", num_classes=dataset.num_classes)
+    return models.create_model(architecture, weights=weights or "bundled", num_classes=num_classes)
+
+
+def short_fingerprint(model: nn.Module) -> str:
+    """The start of the digest of a network's weights, enough to tell them from others."""
+    return fingerprint(model)[:16]
 
 
 def make_adapter(spec: CellSpec, setting: Setting) -> methods.Adapter:

@@ -9,7 +9,7 @@ import typer
 from grotta.bench import CellSpec, checkpoint, run_cell
 from grotta.bench.grid import make_grid
 from grotta.bench.progress_line import ProgressLine
-from grotta.bench.results import CellResult, cell_directory, result_values
+from grotta.bench.results import RESULT, CellResult, cell_directory, result_values
 from grotta.commands.options import DataRoot, Device, Json, Out, comma_separated
 
 
@@ -59,7 +59,7 @@ def run(
     changes = {"options": parse_options(option or []), "stream_seed": stream_seed, "seed": seed, "label": ""}
     spec = CellSpec.from_dict({**plain.to_dict(), **changes})
     directory = cell_directory(out, spec)
-    if checkpoint.exists(directory) and not resume:
+    if checkpoint.exists(directory) and not (directory / RESULT).exists() and not resume:
         raise ValueError(f"this run was stopped before (see {directory}): go on with --resume, or choose another --out")
     with ProgressLine(spec.label) as line:
         result = run_cell(spec, out, data_root=data_root, device=device, on_progress=line)
