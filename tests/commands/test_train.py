@@ -1,6 +1,7 @@
 """grotta train, from pictures on a disk to a model card."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 from PIL import Image
 
 from grotta.cli import main
+from grotta.commands import source_data
 from grotta.commands import train as command
 from grotta.models import create_model
 from grotta.models.state_file import read_metadata, read_state
@@ -89,10 +91,10 @@ def test_starts_from_given_weights_with_a_new_classifier(pictures, tmp_path, cap
 
 
 def test_pictures_that_do_not_fit_in_memory_are_read_batch_by_batch(pictures, monkeypatch):
-    source = command.open_source(f"folder:{pictures}", 16, None)
-    whole = command.domain_split(source, "sketch", seed=0)
-    monkeypatch.setattr(command, "_IN_MEMORY_BYTES", 0)
-    lazy = command.domain_split(source, "sketch", seed=0)
+    source = source_data.open_source(f"folder:{pictures}", None, 16, None)
+    whole = source_data.domain_split(source, "sketch", seed=0)
+    monkeypatch.setattr(source_data, "_IN_MEMORY_BYTES", 0)
+    lazy = source_data.domain_split(source, "sketch", seed=0)
     assert isinstance(whole.images, torch.Tensor)
     assert not isinstance(lazy.images, torch.Tensor)
     indices = torch.tensor([3, 0, 11])
@@ -100,7 +102,7 @@ def test_pictures_that_do_not_fit_in_memory_are_read_batch_by_batch(pictures, mo
 
 
 def test_training_and_measuring_share_no_picture():
-    trained, measured = command.held_out(37, seed=4)
+    trained, measured = source_data.held_out(37, seed=4)
     assert sorted([*trained.tolist(), *measured.tolist()]) == list(range(37))
     assert len(measured) == 4
 
@@ -112,11 +114,97 @@ def test_the_clean_set_behind_corruptions_is_trained_on(monkeypatch):
         asked.append((name, split))
         return torch.zeros(5, 3, 32, 32, dtype=torch.uint8), torch.zeros(5, dtype=torch.int64)
 
-    monkeypatch.setattr(command.grotta.data, "load_clean", load_clean)
-    split = command.choose_split(command.open_source("fashion", 224, None), None, None, seed=0)
+    monkeypatch.setattr(source_data.grotta.data, "load_clean", load_clean)
+    split = source_data.choose_split(source_data.open_source("fashion", None, 224, None), None, None, seed=0)
     assert asked == [("fashion", "train"), ("fashion", "test")]
     assert split.data.dataset == "fashion-c"
     assert split.data.trained_images == 5
+
+
+WNIDS = [f"n{number:08d}" for number in range(1000, 2000)]
+
+
+@pytest.fixture
+def imagenet(tmp_path, monkeypatch):
+    """A data root with a few of ImageNet's pictures: three to train on, two to validate with."""
+    monkeypatch.setenv("GROTTA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("GROTTA_DATA", raising=False)
+    for split, labels in (("train", (0, 7, 999)), ("val", (7, 999))):
+        for wnid in WNIDS:
+            (tmp_path / "imagenet" / split / wnid).mkdir(parents=True)
+        for label in labels:
+            path = tmp_path / "imagenet" / split / WNIDS[label] / f"{split}_{label}.JPEG"
+            Image.new("RGB", (24, 20), (label % 256, 0, 0)).save(path)
+    return tmp_path
+
+
+def train_on_imagenet(capsys, root, name, *more):
+    options = ("--model", "fashion_resnet8", "--epochs", 1, "--image-size", 16, "--lr", 0, "--json", *more)
+    code, out, err = run(capsys, name, "--data-root", root, "--out", root / "out", *options)
+    return code, json.loads(out)["data"] if out else {}, err
+
+
+@pytest.mark.parametrize("name", ["imagenet", "imagenet-c"])
+def test_imagenet_is_trained_on_its_training_and_measured_on_its_validation_pictures(imagenet, capsys, name):
+    code, data, _ = train_on_imagenet(capsys, imagenet, name)
+    assert code == 0
+    assert (data["dataset"], data["num_classes"], data["image_shape"]) == ("imagenet", 1000, [3, 16, 16])
+    assert (data["trained_on"], data["trained_images"]) == ("the training pictures", 3)
+    assert (data["measured_on"], data["measured_images"]) == ("the validation pictures", 2)
+
+
+def test_labels_of_imagenet_are_places_among_the_class_folders(imagenet):
+    split = source_data.choose_split(source_data.open_source("imagenet", None, 16, imagenet), None, imagenet, seed=0)
+    assert split.labels.tolist() == [0, 7, 999]
+    assert split.measured[1].tolist() == [7, 999]
+    assert split.images[torch.tensor([1])].shape == (1, 3, 16, 16)
+
+
+@pytest.mark.parametrize("name", ["imagenet", "imagenet-c"])
+def test_without_training_pictures_imagenet_is_split_from_its_validation_pictures(imagenet, capsys, name):
+    shutil.rmtree(imagenet / "imagenet" / "train")
+    code, data, _ = train_on_imagenet(capsys, imagenet, name)
+    assert code == 0
+    assert (data["trained_on"], data["trained_images"]) == ("nine tenths of domain val", 1)
+    assert (data["measured_on"], data["measured_images"]) == ("the other tenth of domain val", 1)
+
+
+def test_without_validation_pictures_imagenet_is_split_from_its_training_pictures(imagenet, capsys):
+    shutil.rmtree(imagenet / "imagenet" / "val")
+    code, data, _ = train_on_imagenet(capsys, imagenet, "imagenet")
+    assert code == 0
+    assert (data["trained_on"], data["trained_images"]) == ("nine tenths of domain train", 2)
+
+
+def test_validation_pictures_may_be_beside_a_list_of_labels(imagenet, capsys):
+    shutil.rmtree(imagenet / "imagenet" / "val")
+    (imagenet / "imagenet-val-1k").mkdir()
+    Image.new("RGB", (24, 20)).save(imagenet / "imagenet-val-1k" / "0.png")
+    (imagenet / "imagenet-val-1k" / "labels.json").write_text('{"0.png": 999}')
+    code, data, _ = train_on_imagenet(capsys, imagenet, "imagenet")
+    assert code == 0
+    assert (data["trained_images"], data["measured_images"]) == (3, 1)
+
+
+def test_other_class_folders_for_validation_are_refused(imagenet, capsys):
+    (imagenet / "imagenet" / "val" / WNIDS[5]).rename(imagenet / "imagenet" / "val" / "n99999999")
+    code, _, err = train_on_imagenet(capsys, imagenet, "imagenet")
+    assert code == 2
+    assert "imagenet/val are not those of" in err
+
+
+def test_one_corruption_of_imagenet_can_be_trained_on(imagenet, capsys):
+    code, data, _ = train_on_imagenet(capsys, imagenet, "imagenet-c", "--domain", "contrast")
+    assert code == 0
+    assert (data["dataset"], data["trained_on"]) == ("imagenet-c", "nine tenths of domain contrast")
+
+
+def test_the_only_domain_needs_no_name(pictures, tmp_path, capsys):
+    shutil.rmtree(pictures / "sketch")
+    options = ("--model", "fashion_resnet8", "--epochs", 1, "--image-size", 16, "--json")
+    code, out, _ = run(capsys, f"folder:{pictures}", "--out", tmp_path / "out", *options)
+    assert code == 0
+    assert json.loads(out)["data"]["trained_on"] == "nine tenths of domain photo"
 
 
 @pytest.mark.parametrize(

@@ -4,122 +4,25 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Self
 
-import torch
 import typer
-from torch import Tensor, nn
+from torch import nn
 
-import grotta.data
 from grotta.commands.options import DataRoot, Device, Json
-from grotta.data import DomainDataset
+from grotta.commands.source_data import choose_split, open_source
 from grotta.models.bundled import bundled_path
-from grotta.models.card import TrainingData, card_markdown, make_card, read_card
+from grotta.models.card import card_markdown, make_card, read_card
 from grotta.models.registry import create_model
 from grotta.models.state_file import read_state, write_state
-from grotta.models.training import EpochResult, Images, Recipe, accuracy
+from grotta.models.training import EpochResult, Recipe, accuracy
 from grotta.models.training import train as train_model
 from grotta.models.weights import copy_state, num_classes_of
 
-_IN_MEMORY_BYTES = 2 << 30
-_HELD_OUT = 0.1
 _IMAGE_SIZE = 224
 _DEFAULT = Recipe()
-
-
-@dataclass(frozen=True)
-class DomainImages:
-    """Some images of one domain, read when they are asked for."""
-
-    dataset: DomainDataset
-    domain: str
-    positions: Tensor
-
-    def __getitem__(self, indices: Tensor, /) -> Tensor:
-        """Give the images at ``indices`` as uint8 (len(indices), 3, H, W)."""
-        return self.dataset.images(self.domain, self.positions[indices])
-
-
-@dataclass(frozen=True)
-class Split:
-    """Images and labels to train on and to measure on, and what they are."""
-
-    images: Images
-    labels: Tensor
-    measured: tuple[Images, Tensor]
-    data: TrainingData
-
-
-def held_out(count: int, seed: int, share: float = _HELD_OUT) -> tuple[Tensor, Tensor]:
-    """Split ``count`` positions at random into those to train on and a ``share`` to measure on.
-
-    >>> trained, measured = held_out(10, seed=0)
-    >>> len(trained), len(measured)
-    (9, 1)
-    """
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
-    cut = max(1, round(share * count))
-    return order[cut:].sort().values, order[:cut].sort().values
-
-
-def domain_split(dataset: DomainDataset, domain: str, seed: int) -> Split:
-    """Nine tenths of one domain to train on, the rest to measure on."""
-    labels = torch.as_tensor(dataset.labels(domain), dtype=torch.int64)
-    if len(labels) < 2:
-        raise ValueError(f"domain {domain!r} of {dataset.name} has {len(labels)} images; at least 2 are needed")
-    parts = []
-    for positions in held_out(len(labels), seed):
-        images: Images = DomainImages(dataset, domain, positions)
-        channels, height, width = dataset.image_shape
-        if len(positions) * channels * height * width <= _IN_MEMORY_BYTES:
-            images = images[torch.arange(len(positions))]
-        parts.append((images, labels[positions]))
-    (images, own), measured = parts
-    data = TrainingData(
-        dataset=dataset.name,
-        trained_on=f"nine tenths of domain {domain}",
-        trained_images=len(own),
-        measured_on=f"the other tenth of domain {domain}",
-        measured_images=len(measured[1]),
-        num_classes=dataset.num_classes,
-        image_shape=dataset.image_shape,
-    )
-    return Split(images, own, measured, data)
-
-
-def clean_split(dataset: DomainDataset, root: Path | None) -> Split:
-    """The clean training set behind a corrupted data set, measured on the clean test set."""
-    clean = dataset.name.removesuffix("-c")
-    images, labels = grotta.data.load_clean(clean, split="train", root=root)
-    measured = grotta.data.load_clean(clean, split="test", root=root)
-    data = TrainingData(
-        dataset=dataset.name,
-        trained_on="the clean training set",
-        trained_images=len(labels),
-        measured_on="the clean test set",
-        measured_images=len(measured[1]),
-        num_classes=dataset.num_classes,
-        image_shape=dataset.image_shape,
-    )
-    return Split(images, labels, measured, data)
-
-
-def open_source(name: str, image_size: int, root: Path | None) -> DomainDataset:
-    """Open data set ``name``; a clean set (``cifar10``) goes by the name of its corruptions (``cifar10-c``)."""
-    known = f"{name}-c" if f"{name}-c" in grotta.data.list_datasets() else name
-    return grotta.data.load(known, root=root, image_size=image_size)
-
-
-def choose_split(dataset: DomainDataset, domain: str | None, root: Path | None, seed: int) -> Split:
-    """The split of the chosen ``domain``, or the clean images if the domains are corruptions of them."""
-    if domain is not None:
-        return domain_split(dataset, domain, seed)
-    if dataset.provenance == "original":
-        choice = ", ".join(dataset.domains)
-        raise ValueError(f"domain: {dataset.name} has several; choose one with --domain: {choice}")
-    return clean_split(dataset, root)
 
 
 def prepare_model(name: str, weights: str | None, num_classes: int, seed: int) -> tuple[nn.Module, str]:
@@ -225,7 +128,7 @@ def train(
     Example: grotta train pacs --domain photo --model mobilenet_v2 --weights mobilenet_v2-b0353104.pth --lr 0.01
     """
     recipe = Recipe(epochs, batch_size, lr, momentum, weight_decay, label_smoothing, warmup, shift, flip, seed)
-    source = open_source(dataset, image_size, data_root)
+    source = open_source(dataset, domain, image_size, data_root)
     name = model or source.default_model
     if not name:
         raise ValueError(f"model: {dataset} has no network of its own; choose one with --model (e.g. mobilenet_v2)")
