@@ -130,6 +130,24 @@ def test_a_missing_array_is_named(tmp_path):
     assert grotta.data.load("cifar10-c", root=tmp_path, domains=["snow"]).domains == ("snow",)
 
 
+@pytest.mark.parametrize("names", [CORRUPTIONS, ("snow",)])
+def test_missing_labels_are_named_and_published_arrays_not_replaced_by_regenerated_ones(tmp_path, names):
+    write_published(tmp_path / "CIFAR-10-C", names=names)
+    (tmp_path / "CIFAR-10-C" / "labels.npy").unlink()
+    write_clean(tmp_path / "cifar10")
+    with pytest.raises(DataNotFoundError, match=r"CIFAR-10-C has no labels\.npy; it has .*snow\.npy"):
+        grotta.data.load("cifar10-c", root=tmp_path, domains=["snow"])
+
+
+def test_the_first_copy_with_all_that_is_wanted_is_taken(tmp_path, monkeypatch):
+    first, _ = write_published(tmp_path / "a" / "CIFAR-10-C", names=["fog"])
+    second, _ = write_published(tmp_path / "b" / "CIFAR-10-C")
+    monkeypatch.setenv("GROTTA_DATA", str(tmp_path / "b"))
+    for domains, arrays in ((["fog"], first), (None, second)):
+        shown = grotta.data.load("cifar10-c", root=tmp_path / "a", domains=domains).images("fog", [COUNT - 1])
+        assert np.array_equal(shown[0].permute(1, 2, 0).numpy(), arrays["fog"][-1])
+
+
 @pytest.mark.parametrize("keep", [0, 60, 3000])
 def test_a_truncated_array_is_a_clear_error(tmp_path, keep):
     write_published(tmp_path / "CIFAR-10-C")

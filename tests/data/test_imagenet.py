@@ -63,9 +63,13 @@ def test_a_subset_of_the_classes_is_refused_since_labels_would_be_wrong(tmp_path
         grotta.data.load("imagenet-c", root=tmp_path, domains=["fog"])
 
 
-def test_published_pictures_of_another_severity_are_not_taken(tmp_path, write_classes):
+def test_published_pictures_of_other_severities_are_named_not_replaced_by_regenerated_ones(
+    tmp_path, write_classes, write_flat
+):
     write_classes(tmp_path / "ImageNet-C" / "fog" / "3", classes=())
-    with pytest.raises(DataNotFoundError, match="imagenet is in none of"):
+    (tmp_path / "ImageNet-C" / "snow" / "1").mkdir(parents=True)
+    write_flat(tmp_path / "imagenet-val-1k")
+    with pytest.raises(DataNotFoundError, match=r"ImageNet-C has no severity 5; it has 1, 3$"):
         grotta.data.load("imagenet-c", root=tmp_path, severity=5)
 
 

@@ -48,10 +48,21 @@ class Published:
         return slice((self.severity - 1) * per_severity, self.severity * per_severity)
 
 
-def find_published(folder_name: str, roots: Sequence[Path]) -> Path | None:
-    """The first folder of that name with ``labels.npy`` in it: in a root, or a root itself."""
+def find_published(folder_name: str, roots: Sequence[Path], domains: Sequence[str] = CORRUPTIONS) -> Path | None:
+    """The first folder of that name, in a root or a root itself, with all that is published for these domains.
+
+    If there is none, the first with any published array: what it lacks is to be named, not to be made up for by
+    regenerated pictures.
+    """
     folders = [folder for root in roots for folder in (root / folder_name, root) if folder.name == folder_name]
-    return next((folder for folder in folders if (folder / "labels.npy").is_file()), None)
+    whole = (folder for folder in folders if not missing_arrays(folder, domains))
+    begun = (folder for folder in folders if len(missing_arrays(folder)) <= len(CORRUPTIONS))
+    return next(whole, None) or next(begun, None)
+
+
+def missing_arrays(folder: Path, domains: Sequence[str] = CORRUPTIONS) -> list[str]:
+    """The published files for these domains that are not in a folder."""
+    return [name for name in ("labels.npy", *(f"{domain}.npy" for domain in domains)) if not (folder / name).is_file()]
 
 
 def open_corrupted(
@@ -59,12 +70,12 @@ def open_corrupted(
 ) -> ArrayDataset:
     """The fifteen corruptions of a clean test set; ``published`` is the folder name of its published arrays."""
     domains = options.choose(CORRUPTIONS)
-    folder = find_published(published, options.roots) if published else None
+    folder = find_published(published, options.roots, domains) if published else None
     if folder is not None:
-        missing = [domain for domain in domains if not (folder / f"{domain}.npy").is_file()]
+        missing = missing_arrays(folder, domains)
         if missing:
             present = sorted(path.name for path in folder.glob("*.npy"))
-            raise DataNotFoundError(f"{folder} has no {missing[0]}.npy; it has {', '.join(present)}")
+            raise DataNotFoundError(f"{folder} has no {missing[0]}; it has {', '.join(present)}")
         arrays = Published(folder, options.severity)
         open_images, open_labels, height, width = arrays.images, arrays.labels, 32, 32
     else:

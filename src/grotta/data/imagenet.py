@@ -42,6 +42,9 @@ def open_imagenet_c(options: Options) -> DomainDataset:
     domains = options.choose(CORRUPTIONS)
     folder = find_corrupted(options.roots, [options.severity])
     if folder is None:
+        other = find_corrupted(options.roots)
+        if other is not None:
+            raise DataNotFoundError(f"{other} has no severity {options.severity}; it has {_severities(other)}")
         return _regenerated(domains, options)
     missing = [name for name in domains if not (folder / name / str(options.severity)).is_dir()]
     if missing:
@@ -117,6 +120,13 @@ def _regenerated(domains: tuple[str, ...], options: Options) -> DomainDataset:
         ),
         open_labels=partial(same_labels, listing.labels),
     )
+
+
+def _severities(folder: Path) -> str:
+    here = [
+        severity for severity in range(1, 6) if any((folder / name / str(severity)).is_dir() for name in CORRUPTIONS)
+    ]
+    return ", ".join(map(str, here))
 
 
 def _require_clean(options: Options) -> Path:
