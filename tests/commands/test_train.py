@@ -244,6 +244,33 @@ def test_an_earlier_run_is_not_overwritten(pictures, tmp_path, capsys):
     assert "go on with --resume, or choose another --out" in err
 
 
+@pytest.fixture
+def trained(pictures, tmp_path, capsys):
+    """A finished training of one epoch."""
+    assert run(capsys, *small(pictures, tmp_path / "out", "--epochs", 1))[0] == 0
+    return tmp_path / "out"
+
+
+def test_pictures_of_another_size_are_not_gone_on_with(pictures, trained, capsys):
+    card = (trained / "fashion_resnet8.json").read_bytes()
+    code, _, err = run(capsys, *small(pictures, trained, "--epochs", 1, "--resume", "--image-size", 12))
+    assert code == 2
+    assert "other data (image shape: [3, 16, 16] there, [3, 12, 12] now)" in err
+    assert (trained / "fashion_resnet8.json").read_bytes() == card
+
+
+@pytest.mark.parametrize("count", [0, 5])
+def test_a_class_that_came_later_is_not_gone_on_with(pictures, trained, capsys, count):
+    folder = pictures / "photo" / "middle"
+    folder.mkdir()
+    for index in range(count):
+        Image.new("RGB", (24, 24), (128, 128, 128)).save(folder / f"{index}.png")
+    code, _, err = run(capsys, *small(pictures, trained, "--epochs", 1, "--resume"))
+    assert code == 2
+    assert "fashion_resnet8.checkpoint.pt" in err
+    assert ("training images: 18 there" in err) if count else ("the file has 2 classes, the model 3" in err)
+
+
 def test_weights_of_an_earlier_training_bring_its_command_along():
     _, start = command.prepare_model("fashion_resnet8", "bundled", num_classes=10, seed=0)
     assert start.startswith("fashion_resnet8.safetensors (`grotta train fashion --model fashion_resnet8 ")

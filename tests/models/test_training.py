@@ -17,8 +17,8 @@ SMALL = Recipe(epochs=3, batch_size=16, lr=0.05, seed=5)
 STATISTICS = ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
 
 
-def make_model(seed=0):
-    model = CompactResNet(4, 2, [(8, True)], num_classes=2, statistics=STATISTICS)
+def make_model(seed=0, num_classes=2):
+    model = CompactResNet(4, 2, [(8, True)], num_classes=num_classes, statistics=STATISTICS)
     initialise(model, torch.Generator().manual_seed(seed))
     return model
 
@@ -162,6 +162,26 @@ def test_a_checkpoint_of_another_training_is_refused(problem, tmp_path):
     train(make_model(), *problem, problem, recipe, checkpoint=tmp_path / "c.pt", title="photo")
     with pytest.raises(ValueError, match=r"of another training \(photo\), not of this one \(sketch\)"):
         train(make_model(), *problem, problem, recipe, checkpoint=tmp_path / "c.pt", resume=True, title="sketch")
+
+
+def test_a_checkpoint_of_images_of_another_number_or_shape_is_refused(problem, tmp_path):
+    images, labels = problem
+    recipe = replace(SMALL, epochs=1)
+    train(make_model(), *problem, problem, recipe, checkpoint=tmp_path / "c.pt")
+    small = images[:, :, :6, :6]
+    with pytest.raises(ValueError, match=r"other data \(image shape: \[3, 8, 8\] there, \[3, 6, 6\] now\)"):
+        train(make_model(), small, labels, (small, labels), recipe, checkpoint=tmp_path / "c.pt", resume=True)
+    with pytest.raises(ValueError, match=r"other data \(training images: 100 there, 90 now\)"):
+        train(make_model(), images[:90], labels[:90], problem, recipe, checkpoint=tmp_path / "c.pt", resume=True)
+
+
+def test_a_checkpoint_of_a_network_with_other_classes_is_refused_and_changes_nothing(problem, tmp_path):
+    recipe = replace(SMALL, epochs=1)
+    train(make_model(), *problem, problem, recipe, checkpoint=tmp_path / "c.pt")
+    model = make_model(seed=9, num_classes=3)
+    with pytest.raises(ValueError, match=r"c\.pt does not fit CompactResNet.*the file has 2 classes, the model 3"):
+        train(model, *problem, problem, recipe, checkpoint=tmp_path / "c.pt", resume=True)
+    assert_same_weights(model, make_model(seed=9, num_classes=3))
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"<html>"])

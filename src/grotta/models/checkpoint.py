@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+_ENTRIES = ("model", "optimizer", "recipe", "title", "data", "history")
+
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
     """Save ``state`` (tensors and plain values) at ``path`` so that a kill leaves the old file or the new one."""
@@ -22,6 +24,6 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise ValueError(f"{path} is not a readable training checkpoint ({error})") from error
-    if not isinstance(state, dict) or not {"model", "optimizer", "recipe", "title", "history"} <= state.keys():
+    if not isinstance(state, dict) or not set(_ENTRIES) <= state.keys():
         raise ValueError(f"{path} is not a training checkpoint of grotta")
     return state

@@ -7,7 +7,7 @@ generator state and a resumed run repeats the uninterrupted one bit by bit (same
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from grotta.models.checkpoint import read_checkpoint, write_checkpoint
+from grotta.models.weights import copy_state
 
 
 class Images(Protocol):
@@ -157,23 +158,30 @@ def train(
         evaluation: images and labels whose accuracy is measured after each epoch; they steer nothing.
         recipe: the settings.
         checkpoint: file rewritten (atomically) after each epoch; with ``resume`` training goes on from it.
-        title: what is trained on what, in words; a checkpoint with another title is not gone on from.
+        title: what is trained on what, in words; a checkpoint with another title is not gone on from, nor one of
+            images of another number or shape.
         on_epoch: called with each epoch's result; ``on_step`` with (steps done, steps in all).
     """
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = torch.optim.SGD(
         model.parameters(), 0.0, recipe.momentum, weight_decay=recipe.weight_decay, nesterov=recipe.momentum > 0
     )
+    data = {
+        "training images": len(labels),
+        "measured images": len(evaluation[1]),
+        "image shape": list(images[torch.arange(1)].shape[1:]),
+        "largest label": int(labels.max()),
+    }
     history: list[EpochResult] = []
     if resume and checkpoint is not None and checkpoint.exists():
-        history = _restore(checkpoint, model, optimizer, recipe, title)
+        history = _restore(checkpoint, model, optimizer, recipe, title, data)
     for epoch in range(len(history), recipe.epochs):
         started = time.perf_counter()
         loss = _run_epoch(model, images, labels, optimizer, recipe, epoch, on_step)
         scored = accuracy(model, *evaluation)
         history.append(EpochResult(epoch, loss, scored, time.perf_counter() - started))
         if checkpoint is not None:
-            _store(checkpoint, model, optimizer, recipe, title, history)
+            _store(checkpoint, model, optimizer, recipe, title, data, history)
         on_epoch(history[-1])
     return history
 
@@ -214,6 +222,7 @@ def _store(
     optimizer: torch.optim.Optimizer,
     recipe: Recipe,
     title: str,
+    data: Mapping[str, Any],
     history: Sequence[EpochResult],
 ) -> None:
     state: dict[str, Any] = {
@@ -221,22 +230,32 @@ def _store(
         "optimizer": optimizer.state_dict(),
         "recipe": asdict(recipe),
         "title": title,
+        "data": dict(data),
         "history": [asdict(result) for result in history],
     }
     write_checkpoint(path, state)
 
 
 def _restore(
-    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe, title: str
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    recipe: Recipe,
+    title: str,
+    data: Mapping[str, Any],
 ) -> list[EpochResult]:
     state = read_checkpoint(path)
     if title != state["title"]:
         raise ValueError(f"{path} is of another training ({state['title']}), not of this one ({title})")
-    wanted = asdict(recipe)
-    differing = [name for name in wanted if wanted[name] != state["recipe"].get(name)]
-    if differing:
-        pairs = ", ".join(f"{name}: {state['recipe'].get(name)} there, {wanted[name]} now" for name in differing)
-        raise ValueError(f"{path} was written by another recipe ({pairs}); use the same one, or start anew")
-    model.load_state_dict(state["model"])
+    if changes := _differences(state["data"], data):
+        raise ValueError(f"{path} was written with other data ({changes}); use the same, or start anew")
+    if changes := _differences(state["recipe"], asdict(recipe)):
+        raise ValueError(f"{path} was written by another recipe ({changes}); use the same one, or start anew")
+    copy_state(model, state["model"], f"{path} does not fit {type(model).__name__}")
     optimizer.load_state_dict(state["optimizer"])
     return [EpochResult(**result) for result in state["history"]]
+
+
+def _differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    changed = [name for name in now if now[name] != there.get(name)]
+    return ", ".join(f"{name}: {there.get(name)} there, {now[name]} now" for name in changed)
