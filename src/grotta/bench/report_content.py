@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import count
 from statistics import median
 
+from grotta.bench import paper
 from grotta.bench.events import Failure
 from grotta.bench.figures import Figure
 from grotta.bench.figures_bench import curves, first_runs, zeta_panel
@@ -29,6 +30,7 @@ from grotta.bench.tables_bench import (
     transfer_table,
 )
 
+SOURCES = "Data, networks, versions"
 WHICH_ERROR = (
     "Tables average over domains, as the paper does: each domain counts the same, however many images it has. The "
     "error of all images, at which the curves end, is another where domains differ in length; each cell has both."
@@ -147,6 +149,20 @@ def speed_listing(results: Sequence[CellResult]) -> Listing | None:
     heads = ("Data", "Method", "Images a second, median", "Peak memory, MB", "Seconds, all cells")
     note = "Of the machine that ran the cells, with as many cells at once as it was asked for; not part of any result."
     return Listing("speed", "Time and memory", heads, tuple(rows), 0, (note,)) if rows else None
+
+
+def used_listing(results: Sequence[CellResult]) -> Listing:
+    """Which data, network and software are behind the numbers, and which behind the paper's."""
+    rows = []
+    for setup, group in by_setup(results).items():
+        weights = ", ".join(sorted({result.model_fingerprint[:12] for result in group}))
+        data = ", ".join(sorted({result.provenance for result in group}))
+        theirs = [part for part in (paper.data(setup.dataset), paper.network(setup.dataset)) if part]
+        rows.append((setup.dataset, data, setup.model, weights, "; ".join(theirs) or None))
+    heads = ("Data", "Provenance", "Network", "Fingerprint of its weights", "The paper used")
+    versions = sorted({f"{name} {version}" for result in results for name, version in result.versions.items()})
+    note = f"Software: {', '.join(versions)}." if versions else "No cell has finished."
+    return Listing("used", "What was used", heads, tuple(dict.fromkeys(rows)), notes=(note,))
 
 
 def _setup_section(name: str, setup: Setup, results: list[CellResult]) -> Section:

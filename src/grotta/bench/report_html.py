@@ -7,14 +7,13 @@ from html import escape
 from importlib import resources
 
 from grotta._version import __version__
-from grotta.bench import paper
 from grotta.bench.figures import Figure
 from grotta.bench.figures_svg import DARK_VARIABLES, FIGURE_CSS, LIGHT_VARIABLES, panel_svg, swatch_svg
 from grotta.bench.report_command import command
-from grotta.bench.report_content import WHICH_ERROR, Block, Listing, Report, Section
+from grotta.bench.report_content import SOURCES, WHICH_ERROR, Block, Listing, Report, Section, used_listing
 from grotta.bench.results import CellResult
 from grotta.bench.tables import Table
-from grotta.bench.tables_bench import both_errors, by_setup, plural, row_key, row_label
+from grotta.bench.tables_bench import both_errors, plural, row_key, row_label
 from grotta.bench.tables_html import framed, head_html, to_html
 
 _LIGHT = "--card:#f6f8fa;--link:#0550ae;--gain:#b42318;--warn:#fff8e1;--warn-edge:#d4a72c;"
@@ -71,7 +70,7 @@ def _lead(results: Sequence[CellResult]) -> str:
 def _contents(report: Report) -> str:
     titles = Counter(section.title for section in report.sections)
     links = [(s.name, s.title if titles[s.title] == 1 else s.heading) for s in report.sections]
-    links += [("sources", "Data, networks, versions"), ("cells", "All cells")]
+    links += [("sources", SOURCES), ("cells", "All cells")]
     listed = "".join(f'<li><a href="#{escape(name)}">{escape(title)}</a></li>' for name, title in links)
     return f'<nav aria-label="Contents"><ol>{listed}</ol></nav>'
 
@@ -130,18 +129,7 @@ def _item(value: str | float | None, place: int, decimals: int) -> str:
 
 
 def _sources(results: Sequence[CellResult]) -> str:
-    """Which data, network and software are behind the numbers, and which behind the paper's."""
-    rows = []
-    for setup, group in by_setup(results).items():
-        weights = ", ".join(sorted({result.model_fingerprint[:12] for result in group}))
-        data = ", ".join(sorted({result.provenance for result in group}))
-        theirs = [part for part in (paper.data(setup.dataset), paper.network(setup.dataset)) if part]
-        rows.append((setup.dataset, data, setup.model, weights, "; ".join(theirs) or None))
-    heads = ("Data", "Provenance", "Network", "Fingerprint of its weights", "The paper used")
-    versions = sorted({f"{name} {version}" for result in results for name, version in result.versions.items()})
-    note = f"Software: {', '.join(versions)}." if versions else "No cell has finished."
-    listing = Listing("used", "What was used", heads, tuple(rows), notes=(note,))
-    return f'<section id="sources"><h2>Data, networks, versions</h2>\n{_listing(listing)}</section>'
+    return f'<section id="sources"><h2>{SOURCES}</h2>\n{_listing(used_listing(results))}</section>'
 
 
 def _cells(results: Sequence[CellResult]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from grotta._version import __version__
 from grotta.bench.figures import Figure
 from grotta.bench.report_command import command
-from grotta.bench.report_content import WHICH_ERROR, Block, Listing, Report
+from grotta.bench.report_content import SOURCES, WHICH_ERROR, Block, Listing, Report, used_listing
 from grotta.bench.results import CellResult
 from grotta.bench.tables import Table
 from grotta.bench.tables_bench import mean_error
@@ -29,8 +29,9 @@ def report_markdown(report: Report, figure_directory: str) -> str:
     if report.warnings:
         parts.append("\n".join(["> **Warnings**", ">", *(f"> - {warning}" for warning in report.warnings)]))
     for section in report.sections:
-        parts += [f"## {section.heading}", section.intro]
+        parts += [f"## {section.heading}", *([section.intro] if section.intro else [])]
         parts += [_block(block, figure_directory).rstrip("\n") for block in section.blocks]
+    parts += [f"## {SOURCES}", _listing(used_listing(report.results))]
     parts += ["## All cells", *_cells(report.results), f"Made by grotta {__version__}."]
     return "\n\n".join(parts) + "\n"
 

@@ -156,15 +156,17 @@ def domain_table(results: Sequence[CellResult], gamma: float, *, name: str = "do
     """Errors by method and domain at one gamma, the domains in stream order; all results of one setup."""
     setup = setup_of(results[0])
     here = [result for result in results if result.spec.gamma == gamma]
+    theirs = paper.find(f"domains/{setup.dataset}/{gamma_name(gamma)}")
     return pivot(
         [Entry(row_key(r.spec), domain, error, r) for r in here for domain, error in r.domain_errors.items()],
         name=f"{name}-{gamma_name(gamma)}",
         title=f"{setup.dataset}: error (%) by domain at γ = {gamma_head(gamma_name(gamma))}, in stream order",
         columns=setup.domains,
         rows=row_keys(here),
-        paper=paper.find(f"domains/{setup.dataset}/{gamma_name(gamma)}"),
+        paper=theirs,
         label=row_label,
         head=lambda domain: domain.replace("_", " "),
+        notes=provenance_notes(here, theirs.dataset if theirs else ""),
     )
 
 
@@ -173,21 +175,24 @@ def transfer_table(results: Sequence[CellResult], method: str, gamma: float, *, 
     dataset = results[0].spec.dataset
     here = [r for r in results if r.spec.gamma == gamma and row_key(r.spec) == method and setup_of(r).source]
     domains = TRANSFER_DOMAINS[dataset]
+    theirs = paper.find(f"transfer/{dataset}/{gamma_name(gamma)}/{method}")
+    name_shown, mark = row_label(method)
     entries = [Entry(setup_of(r).source, target, error, r) for r in here for target, error in r.domain_errors.items()]
     if {entry.row for entry in entries} == set(domains):
         entries += [entry._replace(row=AVERAGE) for entry in entries]
     return pivot(
         entries,
         name=f"{name}-{gamma_name(gamma)}-{slug(method)}",
-        title=f"{dataset}, {row_label(method)[0]}: error (%) from source (row) to target at γ = "
+        title=f"{dataset}, {name_shown}{' †' if mark else ''}: error (%) from source (row) to target at γ = "
         f"{gamma_head(gamma_name(gamma))}",
         header="Source",
         columns=domains,
         rows=(*domains, AVERAGE),
         rivals=False,
         applies=lambda source, target: source != target,
-        paper=paper.find(f"transfer/{dataset}/{gamma_name(gamma)}/{method}"),
+        paper=theirs,
         head=lambda domain: domain.replace("_", " "),
+        notes=provenance_notes(here, theirs.dataset if theirs else ""),
     )
 
 
@@ -213,10 +218,13 @@ def _describe(setup: Setup, results: Sequence[CellResult]) -> str:
     data = ", ".join(sorted({_PROVENANCE.get(r.provenance, r.provenance) for r in results}))
     runs = len({(r.spec.stream_seed, r.spec.seed) for r in results})
     images = max(r.images for r in results)
+    # other data sets have pictures of one size, whatever is asked for
+    decoded = setup.dataset.startswith("imagenet") or any(r.provenance == "original" for r in results)
+    size = f" of {setup.image_size} × {setup.image_size} pixels" if decoded else ""
     domains = f"{plural(len(setup.domains), 'domain')} ({' → '.join(setup.domains)}), " if setup.domains else ""
     return (
-        f"Ours: {setup.dataset}, {data}; {domains}{images:,} images a stream; network {setup.model}; {setup.stream} "
-        f"streams, {setup.period} images a period, batches of {setup.batch_size}; {plural(runs, 'run')}."
+        f"Ours: {setup.dataset}, {data}; {domains}{images:,} images a stream{size}; network {setup.model}; "
+        f"{setup.stream} streams, {setup.period} images a period, batches of {setup.batch_size}; {plural(runs, 'run')}."
     )
 
 

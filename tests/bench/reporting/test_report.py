@@ -220,6 +220,9 @@ def test_markdown_has_all_tables_figures_and_commands(results):
     assert all(f"report-figures/{figure.name}.svg" in text for figure in report.figures)
     assert all(command(result.spec) in text for result in results)
     assert "<svg" not in text
+    assert "## Data, networks, versions" in text
+    assert "| cifar10-c | regenerated | cifar10_resnet | abababababab | CIFAR-10-C as published" in text
+    assert "- Software: grotta 0.1, torch 2.6." in text
 
 
 def test_cells_csv_reads_back(results):

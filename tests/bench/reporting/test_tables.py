@@ -201,6 +201,29 @@ def test_notes_say_what_each_side_used(make_result):
     assert notes[2].startswith("† Reconstruction")
 
 
+def test_tables_by_domain_say_what_each_side_used_too(make_result):
+    made = [make_result(method, 1e-4, {"fog": 1.0}, dataset="imagenet-c", image_size=160) for method in ("bn", "ods")]
+    notes = domain_table(made, 1e-4).notes
+    assert "imagenet-c, regenerated" in notes[0]
+    assert "100 images a stream of 160 × 160 pixels; network cifar10_resnet" in notes[0]
+    assert notes[1].startswith("Paper: ImageNet-C as published")
+    assert notes[2].startswith("† Reconstruction")
+    # the paper prints no such table of CIFAR-10-C, whose pictures have one size
+    [ours] = domain_table([make_result("bn", 1e-4, {"fog": 1.0})], 1e-4).notes
+    assert ours.startswith("Ours: cifar10-c")
+    assert "pixels" not in ours
+
+
+def test_transfer_tables_say_what_was_used_and_mark_the_reconstruction(make_result):
+    results = list(source_models(make_result, "ods", 0.1, lambda source, target: 50))
+    table = transfer_table(results, "ods", 0.1)
+    assert "pacs, ODS †: error" in table.title
+    for note, source in zip(table.notes, ("art_painting", "cartoon", "photo", "sketch")):
+        assert note.startswith("Ours: pacs")
+        assert f"network resnet50@{source}.safetensors" in note
+    assert table.notes[-1].startswith("† Reconstruction")
+
+
 def test_markdown_of_a_small_table(make_result):
     results = [make_result(m, 0.1, {"fog": e}, dataset="fashion-c") for m, e in [("ods", 30.0), ("grotta", 10.5)]]
     text = to_markdown(main_table(results, title="T"))
