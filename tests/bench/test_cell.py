@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.torch import save_file
+from torch import nn
 
 import grotta.data
 import grotta.streams
@@ -14,6 +15,7 @@ from grotta.bench import CellSpec, Progress, load_results, run_cell
 from grotta.bench import cell as cell_module
 from grotta.bench.lock import CellBusyError, cell_lock
 from grotta.bench.results import cell_directory
+from grotta.bench.setting import warnings_about
 
 Make = Callable[..., CellSpec]
 Contents = Callable[[Path], dict[str, bytes]]
@@ -298,9 +300,30 @@ def test_a_cell_that_someone_runs_is_busy(tmp_path: Path, data_root: Path, make_
 
 def test_domains_that_are_short_for_the_memory_are_warned_of(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
     warned = run_cell(make_spec("grotta"), tmp_path, data_root=data_root)
-    assert "shorter than 3 times the memory of 1024 images" in warned.warnings[0]
+    assert "shorter than 3 times the memory of 1030 images" in warned.warnings[0]
     assert run_cell(make_spec("grotta", options={"capacity": 40}), tmp_path, data_root=data_root).warnings == ()
     assert run_cell(make_spec("source"), tmp_path, data_root=data_root).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "room"),
+    [
+        ("grotta", {}, 2000),  # two a class
+        ("grotta", {"capacity": 1}, 1000),
+        ("rotta", {"capacity": 70}, 70),
+        ("note", {}, 64),
+    ],
+)
+def test_the_memory_is_as_large_as_what_it_holds_when_it_is_full(
+    method: str, options: dict[str, int], room: int
+) -> None:
+    net = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 1000)
+    )
+    adapter = methods.create(method, net.eval(), **options)
+    assert warnings_about(adapter, {"fog": 3 * room}) == ()
+    [warning] = warnings_about(adapter, {"fog": 3 * room - 1, "snow": 9000})
+    assert f"1 of 2 domains are shorter than 3 times the memory of {room} images (fog has" in warning
 
 
 @pytest.mark.parametrize(

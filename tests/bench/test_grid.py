@@ -45,6 +45,10 @@ def test_domains_keep_the_order_that_they_are_given_in(data_root: Path) -> None:
         ({"seeds": 0}, "seeds: expected at least 1, got 0"),
         ({"period": 0}, "period: expected"),
         ({"preset": "magic", "methods": ["tent"]}, "preset: method 'tent' has no 'magic'"),
+        ({"model": "magic"}, "model: no network 'magic'; there are: .*wrn28_10"),
+        ({"model": "magic@file.pt"}, "model: no network 'magic'"),
+        ({"model": "wrn28_10"}, "model: no weights come with wrn28_10; give a file of them as wrn28_10@WEIGHTS"),
+        ({"model": "wrn28_10@nowhere/file.pt"}, "model: no file of weights at nowhere/file.pt"),
     ],
 )
 def test_what_is_wrong_is_named_before_anything_runs(choice: dict[str, object], message: str) -> None:

@@ -80,11 +80,12 @@ def test_a_failed_cell_is_reported_and_the_code_is_1(
 
 
 def test_a_bench_where_everything_fails_still_ends_in_order(
-    grotta_bench: Grotta, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, grotta_bench: Grotta, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert grotta_bench(model="fashion_resnet8@/nowhere/file.pt") == 1
+    (tmp_path / "broken.pt").write_text("<html>not found</html>")
+    assert grotta_bench(model=f"fashion_resnet8@{tmp_path}/broken.pt") == 1
     shown = capsys.readouterr()
-    assert "no file of weights" in shown.err
+    assert "broken.pt" in shown.err
     assert "Traceback" not in shown.err + shown.out
 
 

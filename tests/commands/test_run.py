@@ -121,16 +121,19 @@ def test_a_stopped_run_goes_on_only_when_told_to(
         ({"domains": ""}, "domains: expected"),
         ({"option": "k"}, "option: expected KEY=VALUE"),
         ({"option": "magic=1"}, "magic"),
+        ({"option": "lr=-1"}, "lr must be"),
+        ({"model": "magic"}, "model: no network 'magic'"),
         ({"model": "fashion_resnet8@/nowhere/file.pt"}, "no file of weights at /nowhere/file.pt"),
         ({"device": "magic"}, "device"),
     ],
 )
-def test_a_wrong_call_is_one_line_and_code_2(
-    grotta_run: Grotta, capsys: pytest.CaptureFixture[str], options: dict[str, str], message: str
+def test_a_wrong_call_is_one_line_and_code_2_and_leaves_nothing(
+    tmp_path: Path, grotta_run: Grotta, capsys: pytest.CaptureFixture[str], options: dict[str, str], message: str
 ) -> None:
     code = grotta_run(**options)
     shown = capsys.readouterr()
     assert message in shown.err
     assert len(shown.err.strip().splitlines()) == 1
     assert shown.out == ""
-    assert code == (1 if "weights" in message else 2)
+    assert code == 2
+    assert list(tmp_path.iterdir()) == []

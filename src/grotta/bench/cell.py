@@ -115,7 +115,9 @@ def _run(
 ) -> CellResult:
     total = len(setting.stream)
     records = Records(sum(1 for _ in setting.stream.batches(spec.batch_size)), total)
-    adapter = checkpoint.restore(directory, setting, records) or make_adapter(spec, setting)
+    adapter = checkpoint.restore(directory, setting, records)
+    if adapter is None:
+        adapter = make_adapter(spec, setting.model, setting.dataset.num_classes)
     stopwatch = Stopwatch(directory / TIMING, resumed=records.batches > 0)
     saver = checkpoint.Saver(directory, setting, checkpoint_seconds)
     for progress in _steps(spec, setting, adapter, records):
@@ -170,6 +172,6 @@ def _summary(
         classes=setting.dataset.num_classes,
         provenance=setting.dataset.provenance,
         versions=versions(adapter.device.type),
-        warnings=warnings_about(adapter, setting),
+        warnings=warnings_about(adapter, setting.lengths),
         directory=directory,
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from grotta import data
-from grotta.bench.setting import check, model_name
+from grotta.bench.setting import check, check_model, model_name
 from grotta.bench.spec import CellSpec
 from grotta.methods import list_methods
 
@@ -69,7 +69,9 @@ def make_grid(
         check(cell)  # before the data, which may have to be downloaded
     opened = data.load(dataset, root=data_root, domains=domains, image_size=image_size)
     chosen = opened.domains if domains or full else in_short(opened)
-    return [replace(cell, domains=chosen, model=model_name(model, opened)) for cell in cells]
+    network = model_name(model, opened)
+    check_model(network, data_root)
+    return [replace(cell, domains=chosen, model=network) for cell in cells]
 
 
 def in_short(dataset: data.DomainDataset) -> tuple[str, ...]:

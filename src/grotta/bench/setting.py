@@ -1,5 +1,6 @@
 """From a spec to what it names: the data set, the stream, the network and the method."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from grotta import data, methods, models, streams
 from grotta.bench import experiments
 from grotta.bench.spec import CellSpec
 from grotta.data.roots import data_roots
+from grotta.memory import CSTU, PBRS, CategoryBalancedBank
 from grotta.methods.checkpoint import fingerprint
 from grotta.streams.generate import period_sizes
 
@@ -108,11 +110,31 @@ def load_model(name: str, num_classes: int, data_root: Path | None = None) -> nn
     A relative ``WEIGHTS`` that is not a file here is looked for in the data roots, so that a result names no folder of
     the machine that made it.
     """
+    architecture, weights = _find_weights(name, data_root)
+    return models.create_model(architecture, weights=weights or "bundled", num_classes=num_classes)
+
+
+def check_model(name: str, data_root: Path | None = None) -> None:
+    """Raise a ``ValueError`` if there is no network ``NAME`` or ``NAME@WEIGHTS``; its weights are not read.
+
+    >>> check_model("fashion_resnet8")
+    """
+    architecture, weights = _find_weights(name, data_root)
+    if architecture not in models.list_models():
+        raise ValueError(f"model: no network {architecture!r}; there are: {', '.join(models.list_models())}")
+    if weights and not Path(weights).is_file():
+        raise ValueError(f"model: no file of weights at {weights}")
+    if not weights and architecture not in models.list_models(bundled=True):
+        raise ValueError(f"model: no weights come with {architecture}; give a file of them as {architecture}@WEIGHTS")
+
+
+def _find_weights(name: str, data_root: Path | None) -> tuple[str, str]:
+    """The network's name, and the file of its weights, if one is named."""
     architecture, _, weights = name.partition("@")
     if weights and not Path(weights).is_file():
         found = [root / weights for root in data_roots(data_root) if (root / weights).is_file()]
         weights = str(found[0]) if found else weights
-    return models.create_model(architecture, weights=weights or "bundled", num_classes=num_classes)
+    return architecture, weights
 
 
 def short_fingerprint(model: nn.Module) -> str:
@@ -120,24 +142,34 @@ def short_fingerprint(model: nn.Module) -> str:
     return fingerprint(model)[:16]
 
 
-def make_adapter(spec: CellSpec, setting: Setting) -> methods.Adapter:
+def make_adapter(spec: CellSpec, model: nn.Module, num_classes: int) -> methods.Adapter:
     """The method of a cell, as newly created."""
     options = {key: list(value) if isinstance(value, tuple) else value for key, value in spec.options}
-    return methods.create(
-        spec.method, setting.model, setting.dataset.num_classes, preset=spec.preset, seed=spec.seed, **options
-    )
+    return methods.create(spec.method, model, num_classes, preset=spec.preset, seed=spec.seed, **options)
 
 
-def warnings_about(adapter: methods.Adapter, setting: Setting) -> tuple[str, ...]:
-    """What a reader of the result should know of the setting."""
-    capacity = getattr(adapter, "capacity", None)
-    if not isinstance(capacity, int):
-        return ()
-    short = {name: length for name, length in setting.lengths.items() if length < LONG_ENOUGH * capacity}
+def check_options(spec: CellSpec, data_root: Path | None) -> None:
+    """Raise a ``ValueError`` or ``TypeError`` if the method does not take the spec's options."""
+    dataset = open_dataset(spec, data_root)
+    name = model_name(spec.model, dataset)
+    make_adapter(spec, load_model(name, dataset.num_classes, data_root), dataset.num_classes)
+
+
+def warnings_about(adapter: methods.Adapter, lengths: Mapping[str, int]) -> tuple[str, ...]:
+    """What a reader of a result should know, given how many images of the stream each domain has."""
+    room = _room(adapter.memory)
+    short = {name: length for name, length in lengths.items() if length < LONG_ENOUGH * room}
     if not short:
         return ()
     name, length = min(short.items(), key=lambda item: item[1])
     return (
-        f"{len(short)} of {len(setting.lengths)} domains are shorter than {LONG_ENOUGH} times the memory of {capacity} "
-        f"images ({name} has {length}): the memory still holds earlier domains most of the time",
+        f"{len(short)} of {len(lengths)} domains are shorter than {LONG_ENOUGH} times the memory of {room} images "
+        f"({name} has {length}): the memory still holds earlier domains most of the time",
     )
+
+
+def _room(memory: object) -> int:
+    """How many images a memory holds when it is full; none if there is no memory."""
+    if isinstance(memory, CategoryBalancedBank):
+        return memory.room * memory.num_classes  # its capacity, rounded up to the same for every class
+    return memory.capacity if isinstance(memory, CSTU | PBRS) else 0

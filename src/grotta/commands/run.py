@@ -10,6 +10,7 @@ from grotta.bench import CellSpec, checkpoint, run_cell
 from grotta.bench.grid import make_grid
 from grotta.bench.progress_line import ProgressLine
 from grotta.bench.results import RESULT, CellResult, cell_directory, result_values
+from grotta.bench.setting import check_device, check_options
 from grotta.commands.options import DataRoot, Device, Json, Out, comma_separated
 
 
@@ -61,6 +62,9 @@ def run(
     directory = cell_directory(out, spec)
     if checkpoint.exists(directory) and not (directory / RESULT).exists() and not resume:
         raise ValueError(f"this run was stopped before (see {directory}): go on with --resume, or choose another --out")
+    if not directory.exists():
+        check_device(device)
+        check_options(spec, data_root)  # a slip of the pen leaves no cell behind
     with ProgressLine(spec.label) as line:
         result = run_cell(spec, out, data_root=data_root, device=device, on_progress=line)
     typer.echo(json.dumps(to_json(result), allow_nan=False) if json_output else to_text(result))
