@@ -215,6 +215,8 @@ def test_the_only_domain_needs_no_name(pictures, tmp_path, capsys):
         (["--weights", "nothing.pth"], "no file of weights at nothing.pth"),
         (["--shift", "2"], r"shift must be in [0, 1), got 2.0"),
         (["--epochs", "0"], "epochs must be at least 1, got 0"),
+        (["--lr", "inf"], "lr must be finite and not negative, got inf"),
+        (["--lr", "1e30"], "lr: with 1e+30 the training diverged in epoch 1"),
     ],
 )
 def test_a_bad_option_is_one_line_without_traceback_and_nothing_is_written(pictures, tmp_path, capsys, change, message):

@@ -220,6 +220,27 @@ def test_images_by_index_give_the_same_bits_as_a_tensor_and_are_never_all_in_mem
     assert on_demand.most == recipe.batch_size
 
 
+def test_a_diverged_training_is_an_error_and_leaves_the_last_checkpoint(problem, tmp_path):
+    recipe = replace(SMALL, lr=1e30)
+    with pytest.raises(ValueError, match=r"lr: with 1e\+30 the training diverged in epoch 1 \(loss (nan|inf)"):
+        train(make_model(), *problem, problem, recipe, checkpoint=tmp_path / "c.pt")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_that_the_last_step_made_infinite_are_an_error(problem):
+    images, labels = problem
+    few = images[:4], labels[:4]
+    with pytest.raises(ValueError, match=r"diverged in epoch 1 \(loss 0\."):
+        train(make_model(), *few, few, replace(SMALL, lr=3e38, momentum=30.0, epochs=1))
+
+
+def test_logits_that_are_not_numbers_are_never_right(problem):
+    images, labels = problem
+    model = make_model()
+    model.classifier.bias.data[:] = float("nan")
+    assert accuracy(model, images, labels) == 0
+
+
 def test_fewer_images_than_a_batch_still_train(problem):
     images, labels = problem
     steps = []
@@ -236,7 +257,17 @@ def test_fewer_images_than_a_batch_still_train(problem):
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("epochs", 0), ("batch_size", 0), ("lr", -1.0), ("lr", float("nan")), ("warmup", 1.0), ("shift", -0.1)],
+    [
+        ("epochs", 0),
+        ("batch_size", 0),
+        ("lr", -1.0),
+        ("lr", float("nan")),
+        ("lr", float("inf")),
+        ("momentum", float("inf")),
+        ("weight_decay", float("inf")),
+        ("warmup", 1.0),
+        ("shift", -0.1),
+    ],
 )
 def test_a_bad_setting_is_named(setting, value):
     with pytest.raises(ValueError, match=setting):

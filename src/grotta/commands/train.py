@@ -173,7 +173,8 @@ def train(
         ),
         note=note,
     )
-    write_state(file, network.state_dict(), {"card": json.dumps(card)}, half=half)
-    file.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    line = json.dumps(card, allow_nan=False)
+    write_state(file, network.state_dict(), {"card": line}, half=half)
+    file.with_suffix(".json").write_text(json.dumps(card, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     file.with_suffix(".md").write_text(card_markdown(card), encoding="utf-8")
-    typer.echo(json.dumps(card) if json_output else f"{file}: accuracy {100 * card['accuracy']:.2f} %")
+    typer.echo(line if json_output else f"{file}: accuracy {100 * card['accuracy']:.2f} %")

@@ -6,6 +6,7 @@ generator state and a resumed run repeats the uninterrupted one bit by bit (same
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -61,8 +62,8 @@ class Recipe:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in ("lr", "momentum", "weight_decay"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be finite and not negative, got {getattr(self, name)}")
         for name in ("label_smoothing", "warmup", "shift"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
@@ -119,14 +120,18 @@ def batches(count: int, recipe: Recipe, generator: torch.Generator) -> Iterator[
 
 
 def accuracy(model: nn.Module, images: Images, labels: Tensor, batch_size: int = 250) -> float:
-    """Share of ``images`` whose largest logit of ``model`` (in evaluation mode) is at ``labels`` (n,)."""
+    """Share of ``images`` whose largest logit of ``model`` (in evaluation mode) is at ``labels`` (n,).
+
+    An image with a logit that is not a number counts as wrong.
+    """
     device = next(model.parameters()).device
     was_training = model.training
     model.eval()
     right = 0
     with torch.inference_mode():
         for indices in torch.split(torch.arange(len(labels)), batch_size):
-            guesses = model(to_float(images[indices], device)).argmax(dim=1)
+            logits = model(to_float(images[indices], device))
+            guesses = logits.argmax(dim=1).masked_fill(logits.isnan().any(dim=1), -1)
             right += int((guesses.cpu() == labels[indices]).sum())
     model.train(was_training)
     return right / len(labels)
@@ -161,6 +166,10 @@ def train(
         title: what is trained on what, in words; a checkpoint with another title is not gone on from, nor one of
             images of another number or shape.
         on_epoch: called with each epoch's result; ``on_step`` with (steps done, steps in all).
+
+    Raises:
+        ValueError: the training diverged (a loss or weights that are not finite), or cannot be gone on with; the
+            checkpoint stays as it was.
     """
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = torch.optim.SGD(
@@ -178,6 +187,7 @@ def train(
     for epoch in range(len(history), recipe.epochs):
         started = time.perf_counter()
         loss = _run_epoch(model, images, labels, optimizer, recipe, epoch, on_step)
+        _refuse_divergence(model, loss, recipe, epoch)
         scored = accuracy(model, *evaluation)
         history.append(EpochResult(epoch, loss, scored, time.perf_counter() - started))
         if checkpoint is not None:
@@ -214,6 +224,14 @@ def _run_epoch(
         losses.append(loss.detach())
         on_step(step + 1, total)
     return float(torch.stack(losses).mean())
+
+
+def _refuse_divergence(model: nn.Module, loss: float, recipe: Recipe, epoch: int) -> None:
+    if not math.isfinite(loss) or not all(tensor.isfinite().all() for tensor in model.state_dict().values()):
+        raise ValueError(
+            f"lr: with {recipe.lr} the training diverged in epoch {epoch + 1} (loss {loss}, expected a finite one and "
+            "finite weights); choose a smaller learning rate"
+        )
 
 
 def _store(
