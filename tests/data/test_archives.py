@@ -66,6 +66,31 @@ def test_what_is_no_archive_is_refused(tmp_path, target):
         unpack(tmp_path / "archive.tar", target)
 
 
+@pytest.mark.parametrize(("offset", "value", "reason"), [(6, 1, "encrypted"), (8, 99, "compression")])
+def test_an_encrypted_or_unknown_zip_leaves_nothing(tmp_path, target, offset, value, reason):
+    content = bytearray(zip_of(tmp_path / "archive.zip", {"a.bin": b"a"}).read_bytes())
+    # The flags and the method are noted in the header of the file and, two bytes further on, in the directory.
+    content[offset] = content[content.index(b"PK\x01\x02") + offset + 2] = value
+    (tmp_path / "archive.zip").write_bytes(content)
+    with pytest.raises(DamagedDataError, match=rf"archive\.zip cannot be unpacked: .*{reason}"):
+        unpack(tmp_path / "archive.zip", target)
+    assert list(target.iterdir()) == []
+
+
+def test_what_is_refused_is_not_moved(tmp_path, target):
+    def refuse(staging):
+        raise DamagedDataError(f"no {sorted(path.name for path in staging.iterdir())}")
+
+    with pytest.raises(DamagedDataError, match=r"no \['a', 'c.txt'\]"):
+        unpack(zip_of(tmp_path / "archive.zip", {"a/b.txt": b"b", "c.txt": b"c"}), target, refuse)
+    assert list(target.iterdir()) == []
+
+
+def test_the_two_uppermost_levels_are_named(tmp_path, target):
+    archive = tar_of(tmp_path / "archive.tar", {"a/b/c.txt": b"", "a/d.txt": b"", "e.txt": b""})
+    assert unpack(archive, target) == ["a", "a/b", "a/d.txt", "e.txt"]
+
+
 @pytest.mark.parametrize("pack", [tar_of, zip_of])
 @pytest.mark.parametrize("name", ["../outside.txt", "a/../../outside.txt"])
 def test_a_path_that_leads_outside_is_refused(pack, name, tmp_path, target):

@@ -1,20 +1,27 @@
 """Unpack an archive completely or not at all, and never outside the folder it is meant for."""
 
+import lzma
 import shutil
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 from grotta.data.arrays import require_space
 from grotta.data.errors import DamagedDataError
 
 
-def unpack(archive: Path, folder: Path) -> None:
+def unpack(archive: Path, folder: Path, check: Callable[[Path], None] | None = None) -> list[str]:
     """Unpack a tar or zip file into ``folder``; what is in there of the same name is replaced.
 
+    ``check`` is given what was unpacked before it is moved there, and may refuse it with an error.
+
+    Returns:
+        What is on the two uppermost levels of the archive, relative to ``folder``.
+
     Raises:
-        DamagedDataError: if it is damaged, cut short, or points outside the folder; then nothing of it stays.
+        DamagedDataError: if it is damaged, cut short, encrypted, or points outside the folder; nothing of it stays.
     """
     staging = folder / f".{archive.name}.unpacking"
     shutil.rmtree(staging, ignore_errors=True)
@@ -24,8 +31,13 @@ def unpack(archive: Path, folder: Path) -> None:
             _unzip(archive, staging)
         else:
             _untar(archive, staging)
+        if check is not None:
+            check(staging)
+        names = [path.relative_to(staging).as_posix() for level in ("*", "*/*") for path in staging.glob(level)]
         move_into(staging, folder)
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        return sorted(names)
+    # zipfile gives a RuntimeError for what is encrypted or compressed in a way it does not know.
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError) as error:
         raise DamagedDataError(f"{archive} cannot be unpacked: {error}") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
