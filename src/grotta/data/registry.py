@@ -8,7 +8,8 @@ from pathlib import Path
 from grotta.data import cifar, fashion, sources
 from grotta.data.arrays import SPLITS
 from grotta.data.clean import CleanSet
-from grotta.data.corrupted import find_published, open_corrupted
+from grotta.data.corrupted import find_published, missing_arrays, open_corrupted
+from grotta.data.corruptions import CORRUPTIONS
 from grotta.data.dataset import DomainDataset
 from grotta.data.fetch import (
     fetch_archives,
@@ -61,7 +62,17 @@ DOMAINNET = FolderSet(
 )
 
 
-Places = list[tuple[str, Path]]
+@dataclass(frozen=True)
+class Holding:
+    """What the data roots have of a data set.
+
+    Attributes:
+        here: its parts that are there, each with its place.
+        missing: what is not there of a set that is there in part, in words.
+    """
+
+    here: tuple[tuple[str, Path], ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,7 @@ class Entry:
 
     Attributes:
         title: what it is.
-        find: what of it is in the roots, each with its place; empty if nothing.
+        find: what of it is in the roots.
         looks_for: what ``find`` looks for in a root, in words.
         get: puts it into a data root, or says what to do by hand; None if there is nothing to get.
         size: of what ``get`` gets, or why there is nothing to get.
@@ -79,7 +90,7 @@ class Entry:
     """
 
     title: str
-    find: Callable[[Sequence[Path]], Places]
+    find: Callable[[Sequence[Path]], Holding]
     looks_for: str
     get: Callable[[Path], None] | None
     size: str
@@ -87,36 +98,53 @@ class Entry:
     listed: bool = True
 
 
-def _find_clean_set(clean: CleanSet, roots: Sequence[Path]) -> Places:
-    found = [(split, clean.find(split, roots)) for split in SPLITS]
-    return [(split, place[0]) for split, place in found if place is not None]
+def _find_clean_set(clean: CleanSet, roots: Sequence[Path]) -> Holding:
+    found = {split: clean.find(split, roots) for split in SPLITS}
+    here = tuple((split, place[0]) for split, place in found.items() if place is not None)
+    return Holding(here, tuple(split for split in SPLITS if found[split] is None) if here else ())
 
 
-def _find_corrupted_set(clean: CleanSet, published: str, roots: Sequence[Path]) -> Places:
+def _find_corrupted_set(clean: CleanSet, published: str, roots: Sequence[Path]) -> Holding:
     folder = find_published(published, roots) if published else None
     if folder is not None:
-        return [("published", folder)]
+        lacking = missing_arrays(folder)
+        usable = "labels.npy" not in lacking and len(lacking) < len(CORRUPTIONS)
+        missing = tuple(f"{name} in {folder}" for name in lacking)
+        return Holding((("published", folder),) if usable else (), missing)
     test = clean.find("test", roots)
-    return [] if test is None else [(f"regenerated from {clean.name}", test[0])]
+    return Holding() if test is None else Holding(((f"regenerated from {clean.name}", test[0]),))
 
 
-def _find_imagenet_c(roots: Sequence[Path]) -> Places:
+def _find_imagenet_c(roots: Sequence[Path]) -> Holding:
     folder, clean = find_corrupted(roots), find_clean(roots)
     if folder is not None:
-        return [("published", folder)]
-    return [] if clean is None else [("regenerated from imagenet", clean)]
+        return Holding((("published", folder),))
+    return Holding() if clean is None else Holding((("regenerated from imagenet", clean),))
 
 
-def _find_imagenet(roots: Sequence[Path]) -> Places:
+def _find_imagenet(roots: Sequence[Path]) -> Holding:
     folder = find_clean(roots)
-    return [] if folder is None else [("val", folder)]
+    return Holding() if folder is None else Holding((("val", folder),))
 
 
-def _find_folder_set(published: FolderSet, roots: Sequence[Path]) -> Places:
+def _find_folder_set(published: FolderSet, roots: Sequence[Path]) -> Holding:
     folder = published.find(roots)
     if folder is None:
-        return []
-    return [(domain, folder / name) for domain, name in match_domains(folder, published.domains).items()]
+        return Holding()
+    found = match_domains(folder, published.domains)
+    missing = tuple(f"{domain} in {folder}" for domain in published.domains if domain not in found)
+    return Holding(tuple((domain, folder / name) for domain, name in found.items()), missing)
+
+
+def _unless_here(find: Callable[[Sequence[Path]], Holding], get: Callable[[Path], None], root: Path) -> None:
+    """Get what somebody has to fetch by hand, unless he did."""
+    holding = find((root,))
+    if not holding.here or holding.missing:
+        get(root)
+
+
+def _get_officehome(root: Path) -> None:
+    fetch_placed_archive(sources.OFFICEHOME_ARCHIVE, OFFICEHOME, sources.OFFICEHOME_BY_HAND, root)
 
 
 def _get_domainnet(root: Path) -> None:
@@ -162,7 +190,7 @@ ENTRIES = {
         open=partial(open_folder_set, PACS),
         find=partial(_find_folder_set, PACS),
         looks_for=" or ".join(PACS.places),
-        get=partial(fetch_by_hand, sources.PACS_BY_HAND),
+        get=partial(_unless_here, partial(_find_folder_set, PACS), partial(fetch_by_hand, sources.PACS_BY_HAND)),
         size="says what to do by hand",
     ),
     "officehome": Entry(
@@ -170,7 +198,7 @@ ENTRIES = {
         open=partial(open_folder_set, OFFICEHOME),
         find=partial(_find_folder_set, OFFICEHOME),
         looks_for=" or ".join(OFFICEHOME.places),
-        get=partial(fetch_placed_archive, sources.OFFICEHOME_ARCHIVE, sources.OFFICEHOME_BY_HAND),
+        get=partial(_unless_here, partial(_find_folder_set, OFFICEHOME), _get_officehome),
         size="says what to do by hand",
     ),
     "domainnet": Entry(
@@ -210,7 +238,7 @@ ENTRIES = {
         open=open_imagenet,
         find=_find_imagenet,
         looks_for=" or ".join(CLEAN_PLACES),
-        get=partial(fetch_by_hand, sources.IMAGENET_BY_HAND),
+        get=partial(_unless_here, _find_imagenet, partial(fetch_by_hand, sources.IMAGENET_BY_HAND)),
         size="says what to do by hand",
         listed=False,
     ),
