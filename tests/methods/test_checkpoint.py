@@ -15,6 +15,9 @@ from safetensors.torch import load_file, save_file
 import grotta
 from grotta.checks import batches, small_model
 from grotta.methods import registry
+from grotta.methods.checkpoint import write_atomically
+
+NO_PROCESS = 2**22 + 1  # more than the system counts to
 
 RUN = textwrap.dedent(
     """
@@ -133,11 +136,34 @@ def test_every_flipped_bit_of_the_header_is_noticed(saved: Path) -> None:
             grotta.load(saved, small_model())
 
 
+def half_written(saved: Path, process: int) -> Path:
+    """What a process that is writing ``saved`` has on disk."""
+    seen: list[Path] = []
+
+    def stopped(part: Path) -> None:
+        seen.append(part.with_name(part.name.replace(f"-{os.getpid()}-", f"-{process}-")))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(saved, stopped)
+    seen[0].write_bytes(b"half")
+    return seen[0]
+
+
 def test_what_killed_processes_left_behind_is_removed(saved: Path) -> None:
-    leftover = saved.with_name(f".{saved.name}.{2**22 + 1}-abcd.part")
-    leftover.write_bytes(b"half")
+    leftover = half_written(saved, NO_PROCESS)
     grotta.load(saved, small_model()).save(saved)
+    assert not leftover.exists()
     assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_what_others_are_writing_is_left_alone(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [half_written(saved, os.getpid()), half_written(saved, 1)]
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("platform.node", lambda: "another-machine")
+        parts.append(half_written(saved, NO_PROCESS))  # there it may be one
+    grotta.load(saved, small_model()).save(saved)
+    assert all(part.exists() for part in parts)
 
 
 def test_a_link_stays_a_link_and_the_umask_is_heeded(saved: Path) -> None:

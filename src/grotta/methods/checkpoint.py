@@ -4,6 +4,7 @@ import glob
 import hashlib
 import json
 import os
+import platform
 import secrets
 from collections.abc import Mapping
 from os import PathLike
@@ -65,7 +66,7 @@ def write_atomically(path: Path, write: Any) -> None:
     path = path.resolve()  # a link stays a link
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    temporary = path.with_name(f".{path.name}.{_host()}-{os.getpid()}-{secrets.token_hex(4)}.part")
     temporary.touch()
     mode = temporary.stat().st_mode  # the one that the caller's umask gives; some writers choose another
     try:
@@ -85,11 +86,29 @@ def write_atomically(path: Path, write: Any) -> None:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Delete what processes that were killed while they wrote ``path`` have left behind."""
-    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*-*.part"):
-        process = leftover.name.removeprefix(f".{path.name}.").split("-")[0]
-        if process.isdigit() and int(process) != os.getpid() and not Path(f"/proc/{process}").exists():
+    """Delete what processes of this machine that were killed while they wrote ``path`` have left behind."""
+    start = f".{path.name}.{_host()}-"
+    for leftover in path.parent.glob(f"{glob.escape(start)}*-*.part"):
+        process = leftover.name.removeprefix(start).split("-")[0]
+        if process.isdigit() and not _is_alive(int(process)):
             leftover.unlink(missing_ok=True)
+
+
+def _host() -> str:
+    """A short name for this machine: others may share the directory, and their processes cannot be asked after."""
+    return hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()
+
+
+def _is_alive(process: int) -> bool:
+    if os.name == "nt":
+        return True  # there is no signal there that only asks
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def fingerprint(model: nn.Module) -> str:
