@@ -272,6 +272,15 @@ def test_the_terminal_shows_bold_underline_gain_and_paper(three_methods):
     assert "regenerated" in text
 
 
+def test_the_terminal_underlines_the_number_alone_and_keeps_titles_on_a_line(make_result):
+    results = [make_result(m, 0.1, {"fog": e}, dataset="fashion-c") for m, e in [("bn", 9.0), ("grotta", 5.0)]]
+    console = Console(width=120, force_terminal=True, color_system="standard", file=io.StringIO())
+    console.print(to_rich(main_table(results)))
+    text = console.file.getvalue()
+    assert "\x1b[4m9.0\x1b[0m" in text
+    assert text.splitlines()[0] == "\x1b[1mfashion-c: error (%) by method and γ, mean over domains\x1b[0m"
+
+
 def test_a_blank_is_not_a_zero():
     assert number(Cell()) == ""
     assert number(Cell(0.0)) == "0.0"
