@@ -30,6 +30,7 @@ from grotta.bench.tables_bench import (
     transfer_table,
 )
 
+Line = tuple[str | float | None, ...]
 SOURCES = "Data, networks, versions"
 WHICH_ERROR = (
     "Tables average over domains, as the paper does: each domain counts the same, however many images it has. The "
@@ -44,7 +45,7 @@ class Listing:
     name: str
     title: str
     heads: tuple[str, ...]
-    rows: tuple[tuple[str | float | None, ...], ...]
+    rows: tuple[Line, ...]
     decimals: int = 1
     notes: tuple[str, ...] = ()
 

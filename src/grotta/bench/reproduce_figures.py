@@ -10,13 +10,14 @@ from grotta import functional, streams
 from grotta.bench.figures import Figure, Panel, Series
 from grotta.bench.figures_bench import curves, lines_panel, row_colors
 from grotta.bench.paper import AVERAGE, gamma_name
-from grotta.bench.report_content import Block, Listing, zeta_figure
+from grotta.bench.report_content import Block, Line, Listing, zeta_figure
 from grotta.bench.reproduce import Found, Recipe, Scope, compared, pick
 from grotta.bench.reproduce_tables import STATISTICS_ONLY, Variants, variant_cells, variant_table
 from grotta.bench.results import CellResult
 from grotta.bench.spec import CellSpec
 from grotta.bench.tables import Entry, Table, pivot
-from grotta.bench.tables_bench import gamma_head, mean_error, provenance_notes
+from grotta.bench.tables_bench import gamma_head, mean_error, provenance_notes, row_key
+from grotta.methods import method_class
 
 GAMMA_RANGE = (1e1, 1e0, 1e-1, 1e-2, 1e-3, 1e-4)
 CLASS_COUNTS = {"PACS": 7, "CIFAR-10": 10, "OfficeHome": 65, "CIFAR-100": 100, "DomainNet": 345, "ImageNet": 1000}
@@ -30,9 +31,7 @@ OUTPUTS: Variants = {
     "(b) + bias-guided": ("grotta", {**STATISTICS_ONLY, "output": "bias_guided"}),
 }
 BANKS: Variants = {f"{capacity}": ("grotta", {"capacity": capacity}) for capacity in CAPACITIES}
-SENSITIVITY = {
-    (batch, re): ("grotta", {"lambda_batch": batch, "lambda_re": re}) for batch, re in product(LAMBDAS, LAMBDAS)
-}
+PLAIN_LAMBDAS = (0.01, 0.1)  # λ_batch and λ_re of GRoTTA as it is
 
 
 def _all_methods(scope: Scope) -> Variants:
@@ -46,7 +45,7 @@ def _curves(scope: Scope, found: Found) -> list[Block]:
 
 def _zeta(scope: Scope, found: Found) -> list[Block]:
     results = pick(variant_cells(scope, {"grotta": ("grotta", {})}), found)
-    return [zeta_figure(results)] if results else []
+    return [zeta_figure(results, method=row_key(results[0].spec))] if results else []
 
 
 def _gamma(scope: Scope, found: Found) -> list[Block]:
@@ -80,17 +79,26 @@ def _bank(scope: Scope, found: Found) -> list[Block]:
     return [Figure("f", "Size of the bank", caption, panel, _behind(table)), table]
 
 
+def _sensitivity_options(scope: Scope) -> dict[tuple[float, float], Mapping[str, float]]:
+    """The options of GRoTTA by λ_batch and λ_re; none for its own pair: the same cell as in the main table."""
+    own = not method_class("grotta").presets[scope.bases[0].preset]
+    return {
+        (batch, re): {} if own and (batch, re) == PLAIN_LAMBDAS else {"lambda_batch": batch, "lambda_re": re}
+        for batch, re in product(LAMBDAS, LAMBDAS)
+    }
+
+
 def _sensitivity_cells(scope: Scope) -> list[CellSpec]:
-    variants = SENSITIVITY.values()
-    return [spec for method, options in variants for spec in scope.cells(method, scope.hardest, options)]
+    variants = _sensitivity_options(scope).values()
+    return [spec for options in variants for spec in scope.cells("grotta", scope.hardest, options)]
 
 
 def _sensitivity(scope: Scope, found: Found) -> list[Block]:
     gamma = scope.hardest
     entries = [
         Entry(f"{re:g}", f"{batch:g}", mean_error(result), result)
-        for (batch, re), (method, options) in SENSITIVITY.items()
-        for result in pick(scope.cells(method, gamma, options), found)
+        for (batch, re), options in _sensitivity_options(scope).items()
+        for result in pick(scope.cells("grotta", gamma, options), found)
     ]
     table = pivot(
         entries,
@@ -155,8 +163,10 @@ def _shift(scope: Scope, found: Found) -> list[Block]:
         f"CD; {SHIFT_PERIODS} periods for each number of classes. The range of ID is up to √(1 − 1/C)."
     )
     gammas = [f"γ = {gamma_head(gamma_name(gamma))}" for gamma in GAMMA_RANGE]
-    imbalances = tuple((labels[name], *(point.imbalance for point in points)) for name, points in degrees.items())
-    changes = tuple((labels[name], *(point.change for point in points)) for name, points in degrees.items())
+    imbalances: list[Line] = [
+        (labels[name], *(point.imbalance for point in points)) for name, points in degrees.items()
+    ]
+    changes: list[Line] = [(labels[name], *(point.change for point in points)) for name, points in degrees.items()]
     hashes = [
         (labels[name], gamma, p.stream_hash) for name, points in degrees.items() for gamma, p in zip(gammas, points)
     ]
@@ -166,8 +176,8 @@ def _shift(scope: Scope, found: Found) -> list[Block]:
     )
     return [
         Figure("f", "Label shift against γ", caption, (panel,)),
-        Listing("id", "Imbalance degree (ID)", ("Classes", *gammas), imbalances, 3, notes),
-        Listing("cd", "Change degree (CD)", ("Classes", *gammas), changes, 3, notes),
+        Listing("id", "Imbalance degree (ID)", ("Classes", *gammas), tuple(imbalances), 3, notes),
+        Listing("cd", "Change degree (CD)", ("Classes", *gammas), tuple(changes), 3, notes),
         Listing("streams", "Streams behind ID and CD", ("Classes", "γ", "Stream"), tuple(hashes)),
     ]
 
@@ -224,9 +234,7 @@ FIGURES = (
         "fig-sensitivity",
         "Sensitivity to the loss weights",
         "How much the two weights of the loss matter.",
-        lambda scope: [
-            s for variant in SENSITIVITY.values() for s in scope.cells(variant[0], scope.hardest, variant[1])
-        ],
+        _sensitivity_cells,
         _sensitivity,
     ),
 )

@@ -21,6 +21,7 @@ from grotta.bench.tables_bench import (
     mean_error,
     plural,
     provenance_notes,
+    row_key,
     row_keys,
     row_label,
     transfer_table,
@@ -164,7 +165,7 @@ def _orders(scope: Scope, found: Found) -> list[Block]:
         return []
     theirs = paper.table("orders")
     table = pivot(
-        [Entry(r.spec.method, gamma_name(r.spec.gamma), mean_error(r), r) for r in results],
+        [Entry(row_key(r.spec), gamma_name(r.spec.gamma), mean_error(r), r) for r in results],
         name="t",
         title=f"{scope.dataset}: error (%) averaged over {plural(len(ways), 'order')} of the domains",
         columns=[gamma_name(gamma) for gamma in scope.gammas],
