@@ -1,5 +1,7 @@
 """The training loop."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -187,14 +189,41 @@ def test_a_checkpoint_of_a_network_with_other_classes_is_refused_and_changes_not
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"<html>"])
 def test_a_damaged_checkpoint_is_refused(problem, tmp_path, content):
     (tmp_path / "c.pt").write_bytes(content)
-    with pytest.raises(ValueError, match=r"c\.pt is not a readable training checkpoint"):
+    with pytest.raises(ValueError, match=r"c\.pt is not a readable training checkpoint.*; remove it"):
         train(make_model(), *problem, problem, SMALL, checkpoint=tmp_path / "c.pt", resume=True)
 
 
 def test_another_file_is_no_training_checkpoint(problem, tmp_path):
     torch.save({"model": {}}, tmp_path / "c.pt")
-    with pytest.raises(ValueError, match="not a training checkpoint of grotta"):
+    with pytest.raises(ValueError, match="not a training checkpoint of this version of grotta; remove it"):
         train(make_model(), *problem, problem, SMALL, checkpoint=tmp_path / "c.pt", resume=True)
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+import torch
+from grotta.models.checkpoint import write_checkpoint
+path = Path(sys.argv[1])
+write_checkpoint(path, {"weights": torch.zeros(10)})
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+before = path.read_bytes()
+try:
+    write_checkpoint(path, {"weights": torch.zeros(100_000)})
+except OSError as error:
+    print(error)
+assert path.read_bytes() == before
+assert list(path.parent.iterdir()) == [path]
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are set the POSIX way")
+def test_a_full_disk_is_named_and_leaves_the_old_checkpoint_and_nothing_else(tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(tmp_path / "c.pt")], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"{tmp_path / 'c.pt'} cannot be written: no room on the disk, or no permission\n"
 
 
 class OnDemand:

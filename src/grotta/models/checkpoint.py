@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
 import torch
 
 _ENTRIES = ("model", "optimizer", "recipe", "title", "data", "history")
+_REMEDY = "remove it to start anew"
 
 
 def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Save ``state`` (tensors and plain values) at ``path`` so that a kill leaves the old file or the new one."""
+    """Save ``state`` (tensors and plain values) at ``path`` so that a failure leaves the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
-    torch.save(state, part)
-    part.replace(path)
+    try:
+        torch.save(state, part)
+        part.replace(path)
+    except RuntimeError as error:  # what the writer makes of a full disk
+        raise OSError(f"{path} cannot be written: no room on the disk, or no permission") from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -23,7 +30,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        raise ValueError(f"{path} is not a readable training checkpoint ({error})") from error
+        reason = "" if isinstance(error, pickle.UnpicklingError) else f" ({error})"
+        raise ValueError(f"{path} is not a readable training checkpoint{reason}; {_REMEDY}") from error
     if not isinstance(state, dict) or not set(_ENTRIES) <= state.keys():
-        raise ValueError(f"{path} is not a training checkpoint of grotta")
+        raise ValueError(f"{path} is not a training checkpoint of this version of grotta; {_REMEDY}")
     return state
