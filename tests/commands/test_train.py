@@ -216,7 +216,9 @@ def test_the_only_domain_needs_no_name(pictures, tmp_path, capsys):
         (["--shift", "2"], r"shift must be in [0, 1), got 2.0"),
         (["--epochs", "0"], "epochs must be at least 1, got 0"),
         (["--lr", "inf"], "lr must be finite and not negative, got inf"),
-        (["--lr", "1e30"], "lr: with 1e+30 the training diverged in epoch 1"),
+        (["--device", "foo"], "device: 'foo' cannot be used here"),
+        (["--device", "cuda:99"], "device: 'cuda:99' cannot be used here"),
+        (["--device", "meta"], "device: 'meta' cannot be used here"),
     ],
 )
 def test_a_bad_option_is_one_line_without_traceback_and_nothing_is_written(pictures, tmp_path, capsys, change, message):
@@ -225,6 +227,29 @@ def test_a_bad_option_is_one_line_without_traceback_and_nothing_is_written(pictu
     assert message in err
     assert "Traceback" not in err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_diverged_training_writes_no_model(pictures, tmp_path, capsys):
+    code, _, err = run(capsys, *small(pictures, tmp_path / "out", "--lr", 1e30))
+    assert code == 2
+    assert "lr: with 1e+30 the training diverged in epoch 1" in err
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_an_unusable_folder_is_noticed_before_the_first_step(pictures, tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(command, "train_model", lambda *_, **__: pytest.fail("training began"))
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        code, _, err = run(capsys, *small(pictures, out))
+        assert code == 1
+        assert f"out: {out} is not a folder that can be written to" in err
+
+
+def test_resuming_without_a_checkpoint_says_that_it_starts_anew(pictures, tmp_path, capsys):
+    code, _, err = run(capsys, *small(pictures, tmp_path / "out", "--epochs", 1, "--resume"))
+    assert code == 0
+    path = tmp_path / "out" / "fashion_resnet8.checkpoint.pt"
+    assert err.splitlines()[0] == f"no checkpoint at {path}: starting anew"
 
 
 def test_without_a_domain_the_choice_is_named(pictures, tmp_path, capsys):

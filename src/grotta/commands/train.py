@@ -6,8 +6,10 @@ import json
 import shlex
 from dataclasses import fields
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated, Self
 
+import torch
 import typer
 from torch import nn
 
@@ -44,6 +46,31 @@ def _origin(path: Path) -> str:
     """How the weights in ``path`` were made, if they are a model of this command."""
     card = read_card(path)
     return f" (`{card['command']}`, accuracy {100 * card['accuracy']:.2f} %)" if card else ""
+
+
+def usable_device(name: str) -> torch.device:
+    """The device called ``name``, if numbers can be kept and read there.
+
+    >>> usable_device("cpu")
+    device(type='cpu')
+    """
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"device: {name!r} cannot be used here ({reason}); expected cpu, cuda, cuda:1, ...") from error
+    return device
+
+
+def make_folder(out: Path) -> None:
+    """Make the folder for the results and write to it: that it cannot be should be known before hours of training."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise OSError(f"out: {out} is not a folder that can be written to ({error.strerror})") from error
 
 
 def command_line(dataset: str, model: str, recipe: Recipe, half: bool, **options: str | int | None) -> str:
@@ -128,6 +155,7 @@ def train(
     Example: grotta train pacs --domain photo --model mobilenet_v2 --weights mobilenet_v2-b0353104.pth --lr 0.01
     """
     recipe = Recipe(epochs, batch_size, lr, momentum, weight_decay, label_smoothing, warmup, shift, flip, seed)
+    place = usable_device(device)
     source = open_source(dataset, domain, image_size, data_root)
     name = model or source.default_model
     if not name:
@@ -137,7 +165,10 @@ def train(
         raise ValueError(f"{checkpoint} is there already: go on with --resume, or choose another --out")
     split = choose_split(source, domain, data_root, seed)
     network, start = prepare_model(name, weights, source.num_classes, seed)
-    network.to(device)
+    network.to(place)
+    make_folder(out)
+    if resume and not checkpoint.exists():
+        typer.echo(f"no checkpoint at {checkpoint}: starting anew", err=True)
     with Reporter(f"Training {name}", epochs) as reporter:
         history = train_model(
             network,
@@ -158,7 +189,7 @@ def train(
         split.data,
         recipe,
         history,
-        accuracy=accuracy(create_model(name, file).to(device), *split.measured),
+        accuracy=accuracy(create_model(name, file).to(place), *split.measured),
         parameters=sum(parameter.numel() for parameter in network.parameters()),
         start=start,
         stored_as=f"safetensors, {'float16 kernels' if half else 'float32'}",
