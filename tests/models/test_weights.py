@@ -1,6 +1,7 @@
 """Published files of weights, and what is no file of weights."""
 
 import pickle
+import traceback
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from torch import nn
 
 from grotta.models import create_model, load_weights
+from grotta.models.card import read_card
 from grotta.models.state_file import read_metadata, read_state, write_state
 from grotta.models.weights import classifier_name
 
@@ -101,6 +103,14 @@ def code(path, state):
     path.write_bytes(pickle.dumps({"weight": Evil()}))
 
 
+def zipped_code(path, state):
+    torch.save({"weight": Evil()}, path)
+
+
+def integer_names(path, state):
+    torch.save({7: torch.zeros(1)}, path)
+
+
 def whole_module(path, state):
     torch.save(nn.Linear(2, 2), path)
 
@@ -123,9 +133,11 @@ WRONG = [
     (truncated_safetensors, "damaged or cut-off safetensors"),
     (empty, "is empty"),
     (pointer, "Git LFS pointer"),
-    (code, "damaged, cut off, or not one"),
-    (whole_module, "damaged, cut off, or not one"),
-    (noise, "damaged, cut off, or not one"),
+    (code, "contains more than tensors, or is no file of weights; refused"),
+    (zipped_code, "contains more than tensors, or is no file of weights; refused"),
+    (whole_module, "contains more than tensors, or is no file of weights; refused"),
+    (noise, "contains more than tensors, or is no file of weights; refused"),
+    (integer_names, "7 is no name of a tensor, expected text"),
     (numbers, "'weight' is not a tensor"),
     (a_list, "holds a list"),
 ]
@@ -138,7 +150,45 @@ def test_a_wrong_file_is_named_and_explained(tmp_path, state, capsys, write, mes
     with pytest.raises(ValueError, match=message) as caught:
         create_model("fashion_resnet8", path)
     assert "download.pt" in str(caught.value)
+    assert "weights_only" not in "".join(traceback.format_exception_only(caught.value))
     assert capsys.readouterr().out == ""
+
+
+WRONG_TENSORS = {
+    "no dimension": (lambda weight: torch.tensor(1.0), r"classifier\.weight is \(\), expected \(10, \d+\)"),
+    "no classes": (lambda weight: weight[:0], r"classifier\.weight is \(0, \d+\), expected \(10, \d+\)"),
+    "sparse": (lambda weight: weight.to_sparse(), r"classifier\.weight is not dense; expected dense tensors"),
+    "complex": (lambda weight: weight + 0j, r"classifier\.weight is complex; expected .* real numbers"),
+    "nan": (lambda weight: weight * float("nan"), r"classifier\.weight is not finite; expected .* finite"),
+    "too large": (lambda weight: weight.double() + 1e300, r"classifier\.weight is not finite; expected .* finite"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_TENSORS)
+def test_a_tensor_that_is_no_weight_is_named(tmp_path, state, wrong):
+    change, message = WRONG_TENSORS[wrong]
+    path = tmp_path / "download.pt"
+    torch.save(state | {"classifier.weight": change(state["classifier.weight"])}, path)
+    with pytest.raises(ValueError, match=r"download\.pt does not fit fashion_resnet8: .*" + message):
+        create_model("fashion_resnet8", path)
+
+
+@pytest.mark.parametrize("card", ["", "a card", "[]", "{}", '{"command": "other"}'])
+def test_a_card_of_others_is_refused_with_the_file_and_what_was_expected(tmp_path, state, card):
+    write_state(tmp_path / "other.safetensors", state, {"card": card})
+    with pytest.raises(ValueError, match=r"other\.safetensors: .* none of grotta train: expected JSON with accuracy, "):
+        read_card(tmp_path / "other.safetensors")
+
+
+def test_a_file_without_metadata_has_no_card_whatever_its_name(tmp_path, state):
+    torch.save(state, tmp_path / "torch.safetensors")
+    assert read_card(tmp_path / "torch.safetensors") is None
+
+
+def test_a_path_may_begin_at_home(tmp_path, state, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    torch.save(state, tmp_path / "weights.pt")
+    assert_same(dict(create_model("fashion_resnet8", "~/weights.pt").state_dict()), state)
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -35,7 +35,7 @@ def prepare_model(name: str, weights: str | None, num_classes: int, seed: int) -
     model = create_model(name, num_classes=num_classes, seed=seed)
     if weights is None:
         return model, f"weights drawn with seed {seed}"
-    path = bundled_path(name) if weights == "bundled" else Path(weights)
+    path = bundled_path(name) if weights == "bundled" else Path(weights).expanduser()
     state = read_state(path)
     other = num_classes_of(model, state) != num_classes
     copy_state(model, state, f"{path} does not fit {name}", keep_classifier=other)

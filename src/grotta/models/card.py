@@ -15,6 +15,9 @@ from grotta._version import __version__
 from grotta.models.state_file import read_metadata
 from grotta.models.training import EpochResult, Recipe
 
+_ENTRIES = {"model", "parameters", "stored_as", "accuracy", "data", "start", "recipe", "command", "note", "epochs"}
+_LISTED = ", ".join(sorted(_ENTRIES))
+
 
 @dataclass(frozen=True)
 class TrainingData:
@@ -69,10 +72,18 @@ def make_card(
 
 def read_card(path: Path) -> dict[str, Any] | None:
     """Give the card inside a file of weights; None if there is none."""
-    if path.suffix != ".safetensors":
-        return None
     text = read_metadata(path).get("card")
-    return None if text is None else json.loads(text)
+    if text is None:
+        return None
+    try:
+        card = json.loads(text)
+    except ValueError:
+        card = None
+    if not isinstance(card, dict) or not card.keys() >= _ENTRIES:
+        raise ValueError(
+            f"{path}: its metadata has a 'card' that is none of grotta train: expected JSON with {_LISTED}"
+        )
+    return card
 
 
 def card_markdown(card: Mapping[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,13 +29,12 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
         FileNotFoundError: there is no such file.
         ValueError: the file is something else (a saved web page, a cut-off download, other contents).
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     if not path.is_file():
         raise FileNotFoundError(f"no file of weights at {path}")
-    with path.open("rb") as file:
-        head = file.read(512)
+    head = _head(path)
     _refuse_text(path, head)
-    contents = _read_safetensors(path) if head[8:9] == b"{" else _read_torch(path)
+    contents = _read_safetensors(path) if _is_safetensors(head) else _read_torch(path)
     for key in _WRAPPERS:
         if isinstance(contents, Mapping) and isinstance(contents.get(key), Mapping):
             contents = contents[key]
@@ -43,7 +44,9 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
 
 
 def read_metadata(path: str | Path) -> dict[str, str]:
-    """Give the metadata of a safetensors file."""
+    """Give the metadata of a safetensors file; none if the file is of another kind."""
+    if not _is_safetensors(_head(Path(path))):
+        return {}
     with safe_open(path, framework="pt") as file:
         return dict(file.metadata() or {})
 
@@ -70,6 +73,15 @@ def write_state(
         part.unlink(missing_ok=True)
 
 
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(512)
+
+
+def _is_safetensors(head: bytes) -> bool:
+    return head[8:9] == b"{"
+
+
 def _refuse_text(path: Path, head: bytes) -> None:
     start = head.lstrip().lower()
     if not head:
@@ -92,7 +104,14 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
 
 def _read_torch(path: Path) -> Any:
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # about pickles of other protocols, which are refused below
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        # The reader's own words advise to run the code in the file: they are left out.
+        raise ValueError(
+            f"{path} contains more than tensors, or is no file of weights; refused: expected names and tensors alone, "
+            "as safetensors or as torch.save(model.state_dict(), ...) writes them"
+        ) from None
     except Exception as error:  # the reader raises a different type for every way a file can be damaged
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ValueError(
@@ -101,7 +120,10 @@ def _read_torch(path: Path) -> Any:
 
 
 def _plain_names(path: Path, contents: Mapping[str, Any]) -> dict[str, Tensor]:
-    strangers = [str(name) for name, value in contents.items() if not isinstance(value, Tensor)]
+    unnamed = [name for name in contents if not isinstance(name, str)]
+    if unnamed:
+        raise ValueError(f"{path} is not a file of weights: {unnamed[0]!r} is no name of a tensor, expected text")
+    strangers = [name for name, value in contents.items() if not isinstance(value, Tensor)]
     if strangers:
         raise ValueError(f"{path} is not a file of weights: {strangers[0]!r} is not a tensor")
     state = {name: value for name, value in contents.items() if name.split(".")[-1] not in _INPUT_STATISTICS}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 
 from grotta.models.state_file import read_state
@@ -25,9 +26,9 @@ def classifier_name(model: nn.Module) -> str:
 
 
 def num_classes_of(model: nn.Module, state: Mapping[str, Tensor]) -> int | None:
-    """Number of outputs that ``state`` has for the classifier of ``model``; None if it has no such layer."""
+    """Number of outputs that ``state`` has for the classifier of ``model``; None if it has no (such) layer."""
     weight = state.get(f"{classifier_name(model)}.weight")
-    return None if weight is None else weight.shape[0]
+    return None if weight is None or weight.ndim == 0 else weight.shape[0] or None
 
 
 def load_weights(
@@ -35,8 +36,9 @@ def load_weights(
 ) -> None:
     """Copy ``weights`` (a file, or a mapping from names to tensors) into ``model``, in place.
 
-    Names and shapes must agree one to one; only the ``num_batches_tracked`` counters, which old files lack, may
-    be missing. With ``keep_classifier`` the last linear layer stays as it is, for another number of classes.
+    Names and shapes must agree one to one, and tensors be dense and of finite real numbers; only the
+    ``num_batches_tracked`` counters, which old files lack, may be missing. With ``keep_classifier`` the last linear
+    layer stays as it is, for another number of classes.
     Nothing is changed when something does not fit.
 
     >>> import torch
@@ -58,7 +60,20 @@ def copy_state(model: nn.Module, state: Mapping[str, Tensor], complaint: str, *,
     differences = _compare(own, state)
     if differences:
         raise ValueError(f"{complaint}: {differences}{_hint(model, own, state)}")
+    unusable = [f"{name} is {fault}" for name, tensor in state.items() if (fault := _fault(tensor))]
+    if unusable:
+        raise ValueError(f"{complaint}: {_some(unusable)}; expected dense tensors of finite real numbers")
     model.load_state_dict(state, strict=False)
+
+
+def _fault(tensor: Tensor) -> str:
+    """What keeps ``tensor`` from being a weight; empty if nothing does."""
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
+        return "not dense"
+    if tensor.is_complex():
+        return "complex"
+    # In the precision that networks have: a larger number would become infinite on the way there.
+    return "" if tensor.float().isfinite().all() else "not finite"
 
 
 def _without(state: Mapping[str, Tensor], layer: str) -> dict[str, Tensor]:
