@@ -81,5 +81,10 @@ def write_report(
         if report.listings:
             files[page.with_name(f"{page.stem}-listings.csv")] = listings_csv(report.listings)
     for path, text in files.items():
-        write_file(path, text.encode())
+        try:
+            write_file(path, text.encode())
+        except OSError as error:
+            reason = error.strerror or error
+            message = f"cannot write {path}: {reason}; the results of the cells are kept, see grotta report"
+            raise OSError(message) from error
     return list(files)

@@ -29,6 +29,8 @@ def report(
         raise ValueError(f"format: expected some of {', '.join(FORMATS)}; got {formats!r}")
     if not (runs / "cells").is_dir() and not (runs / "recipes").is_dir():
         raise ValueError(f"runs: {runs} has no cells; grotta bench, run and reproduce write there with --out {runs}")
+    if out is not None and out.suffix not in (".html", ".htm"):
+        raise ValueError(f"out: the page's name ends in .html, the others are named after it; got {str(out)!r}")
     chosen: list[Format] = [name for name in FORMATS if name in wanted]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

@@ -1,6 +1,7 @@
 """The report: complete, self-contained, well formed, the same bytes for the same results."""
 
 import csv
+import errno
 import io
 import json
 import re
@@ -12,6 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from grotta.bench import report
 from grotta.bench.board import describe
 from grotta.bench.events import Failure, Finished
 from grotta.bench.report import make_report, write_report
@@ -312,9 +314,28 @@ def test_a_damaged_cell_is_said_and_not_counted(results):
     assert f"cell-{results[0].spec.id}" not in text
 
 
-@pytest.mark.parametrize(("words", "said"), [(["--format", "pdf"], "format"), (["elsewhere"], "no cells")])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--format", "pdf"], "format"),
+        (["elsewhere"], "no cells"),
+        (["runs", "--out", "x.md"], "out: the page's name ends in .html"),
+        (["runs", "--out", "x.csv", "--format", "csv"], "got 'x.csv'"),
+    ],
+)
 def test_grotta_report_says_what_is_wrong(words, said, results, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     outcome = invoke(*words)
     assert isinstance(outcome.exception, ValueError)
     assert said in str(outcome.exception)
+    assert not list(tmp_path.glob("x.*"))
+
+
+def test_a_report_that_does_not_fit_on_the_disk_names_its_file(results, tmp_path, monkeypatch):
+    def full(path, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(report, "write_file", full)
+    with pytest.raises(OSError, match="No space left on device; the results of the cells are kept") as caught:
+        write_report(results, tmp_path / "report.html")
+    assert str(tmp_path / "report.html") in str(caught.value)
