@@ -1,3 +1,4 @@
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -112,6 +113,7 @@ def test_ctrl_c_says_how_to_go_on(
         ({"domains": "magic"}, "domains: expected"),
         ({"workers": "0"}, "workers: expected at least 1"),
         ({"seeds": "0"}, "seeds: expected at least 1"),
+        ({"address": "here:1"}, "address: only with --executor ray; got 'here:1' with --executor local"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_code_2_and_nothing_runs(
@@ -132,3 +134,32 @@ def test_an_output_that_cannot_be_written_is_one_line_and_code_1(
     shown = capsys.readouterr()
     assert "out" in shown.err
     assert len(shown.err.strip().splitlines()) == 1
+
+
+def test_the_report_is_written_even_where_the_table_cannot_be_shown(
+    grotta_bench: Grotta, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ascii_only(*arguments: object) -> None:
+        "γ".encode("ascii")
+
+    monkeypatch.setattr(bench, "show", ascii_only)
+    assert grotta_bench() != 0
+    assert "'ascii' codec" in capsys.readouterr().err
+    assert (tmp_path / "out" / "report.html").stat().st_size > 1000
+
+
+def test_a_full_disk_keeps_the_outcome_and_names_the_file(
+    grotta_bench: Grotta, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("grotta.bench.report.write_file", full)
+    assert grotta_bench("--json") == 1
+    shown = capsys.readouterr()
+    outcome = json.loads(shown.out)
+    assert (len(outcome["cells"]), outcome["report"]) == (4, None)
+    page = tmp_path / "out" / "report.html"
+    assert f"cannot write {page}: No space left on device; the results of the cells are kept" in shown.err
+    assert grotta_bench() == 1
+    assert "Source" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -67,6 +68,8 @@ class Scope:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The scope that :meth:`to_dict` gave."""
         bases = tuple(CellSpec.from_dict(base) for base in values["bases"])
+        if not (bases and values["methods"] and values["gammas"]):
+            raise ValueError("a scope has at least one base, one method and one gamma")
         return cls(bases, tuple(values["methods"]), tuple(values["gammas"]), int(values["seeds"]))
 
 
@@ -99,13 +102,16 @@ def make_scope(
     seeds: int = 1,
     full: bool = False,
     data_root: Path | None = None,
+    **setting: Any,
 ) -> Scope:
     """The scope for a data set; in short, a few domains and two gammas, unless ``full``.
 
     On PACS, OfficeHome and DomainNet, ``model`` has ``{source}`` in the place of the source domain's name, and each
-    domain's model meets all others; with ``domains``, one model meets those.
+    domain's model meets all others; with ``domains``, one model meets those. ``setting`` is what else a grid takes:
+    preset, stream, period, batch_size, image_size.
     """
     every: dict[str, Any] = {"methods": methods, "gammas": gammas, "seeds": seeds, "full": full, "data_root": data_root}
+    every |= setting
     names = TRANSFER_DOMAINS.get(dataset, ())
     if names and domains is None:
         if SOURCE not in model:
@@ -148,16 +154,19 @@ def save_recipe(out: Path, recipe: Recipe, scope: Scope) -> None:
 
 
 def saved_recipes(out: Path, recipes: Mapping[str, Recipe]) -> list[tuple[Recipe, Scope]]:
-    """The recipes that were asked for in a run's directory, in the order of ``recipes``, but for unreadable ones."""
+    """The recipes that were asked for in a run's directory, in the order of ``recipes``; a damaged one is warned of."""
     found: dict[object, tuple[Recipe, Scope]] = {}
     for path in sorted((out / "recipes").glob("*.json")):
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             recipe, scope = recipes[content["recipe"]], Scope.from_dict(content["scope"])
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        # scopes that differ in what the recipe does not look at come to the same
-        found.setdefault((recipe.name, frozenset(recipe.cells(scope))), (recipe, scope))
+            # scopes that differ in what the recipe does not look at come to the same
+            key = recipe.name, frozenset(recipe.cells(scope))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            warnings.warn(f"the recipe in {path} is damaged ({reason}); the report goes without it", stacklevel=2)
+        else:
+            found.setdefault(key, (recipe, scope))
     order = list(recipes)
     return sorted(found.values(), key=lambda pair: order.index(pair[0].name))
 

@@ -1,7 +1,7 @@
 """``grotta bench``: every method on the same streams, the table and the report."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,23 +66,23 @@ def bench(
         full=full,
         data_root=data_root,
     )
-    outcomes = run_with_board(
-        specs, out, executor=executor, address=address, workers=workers, device=device, data_root=data_root
-    )
+    how = {"executor": executor, "address": address, "workers": workers, "device": device, "data_root": data_root}
+    outcomes = run_with_board(specs, out, **how)
     results = [outcome for outcome in outcomes if isinstance(outcome, CellResult)]
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
-    if not json_output:
-        show(results, failures)  # before the report, which may not fit on the disk any more
-    report = out / "report.html"
-    write_report(out, report, failures=failures)
-    outcome = json.dumps(to_json(results, failures, report), allow_nan=False)
-    typer.echo(outcome if json_output else f"Report: {report}")
-    if failures:
-        raise typer.Exit(1)
+
+    def tell(page: Path | None) -> None:
+        if json_output:
+            typer.echo(json.dumps(to_json(results, failures, page), allow_nan=False))
+        else:
+            show(results, failures, page)
+
+    report_and_tell(out, failures, tell)
 
 
 def run_with_board(specs: Sequence[CellSpec], out: Path, **how: Any) -> list[CellResult | Failure]:
     """Run the cells behind a live board; Ctrl-C says how to go on."""
+    check_address(how["executor"], how["address"])
     try:
         with make_board(specs) as board:
             return run_grid(specs, out, on_event=board, **how)
@@ -91,19 +91,49 @@ def run_with_board(specs: Sequence[CellSpec], out: Path, **how: Any) -> list[Cel
         raise typer.Exit(130) from None
 
 
-def show(results: Sequence[CellResult], failures: Sequence[Failure]) -> None:
-    """Print the table and what a reader must know."""
+def check_address(executor: str, address: str | None) -> None:
+    """Refuse the address of a cluster that would not be used."""
+    if address is not None and executor != "ray":
+        raise ValueError(f"address: only with --executor ray; got {address!r} with --executor {executor}")
+
+
+def report_and_tell(out: Path, failures: Sequence[Failure], tell: Callable[[Path | None], None]) -> None:
+    """Write the report, then ``tell`` its page, or None if it could not be written; then fail if anything did.
+
+    Neither keeps the other from its work: a disk that is full, or a terminal that cannot show a table.
+    """
+    page, problem = out / "report.html", None
+    try:
+        write_report(out, page, failures=failures)
+    except OSError as error:
+        problem = error
+    tell(page if problem is None else None)
+    if problem is not None:
+        raise problem
+    if failures:
+        raise typer.Exit(1)
+
+
+def show(results: Sequence[CellResult], failures: Sequence[Failure], page: Path | None) -> None:
+    """Print the table, what a reader must know, and where the report is, if there is one."""
     console = Console()
     for group in by_setup(results).values():
         console.print(to_rich(main_table(group)))
     for warning in reader_warnings(results, failures):
         console.print(Text(f"Note: {warning}", style="yellow"))
+    if page is not None:
+        typer.echo(f"Report: {page}")
 
 
-def to_json(results: Sequence[CellResult], failures: Sequence[Failure], report: Path) -> dict[str, Any]:
+def page_and_failures(page: Path | None, failures: Sequence[Failure]) -> dict[str, Any]:
+    """What failed and where the report is, for programs."""
+    failed = [{"spec": failure.spec.to_dict(), "message": failure.message} for failure in failures]
+    return {"failed": failed, "report": None if page is None else str(page)}
+
+
+def to_json(results: Sequence[CellResult], failures: Sequence[Failure], page: Path | None) -> dict[str, Any]:
     """The outcome for programs."""
     return {
         "cells": [{**cell_json(result), "error_mean_over_domains": mean_error(result)} for result in results],
-        "failed": [{"spec": failure.spec.to_dict(), "message": failure.message} for failure in failures],
-        "report": str(report),
+        **page_and_failures(page, failures),
     }

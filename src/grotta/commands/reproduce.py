@@ -2,19 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from grotta.bench import CellResult, Failure
-from grotta.bench.report import write_report
+from grotta.bench import CellResult, CellSpec, Failure, run_grid, setting
 from grotta.bench.report_content import Section
 from grotta.bench.reproduce import by_id, make_scope, recipe_section, save_recipe
 from grotta.bench.reproduce_all import RECIPES, find_recipes
 from grotta.bench.tables import Table
 from grotta.bench.tables_rich import to_rich
-from grotta.commands.bench import run_with_board
+from grotta.commands.bench import check_address, page_and_failures, report_and_tell, run_with_board
 from grotta.commands.options import DataRoot, Device, Json, Out, comma_separated, comma_separated_numbers
 
 MOST_COLUMNS = 7  # that a terminal of usual width shows without breaking numbers
@@ -35,6 +34,11 @@ def reproduce(
         str,
         typer.Option(help="Network NAME (bundled) or NAME@WEIGHTS, with {source} for the source domain of PACS etc."),
     ] = "",
+    preset: Annotated[str, typer.Option(help="Settings of the methods: paper or official.")] = "paper",
+    stream: Annotated[str, typer.Option(help="Kind of stream: ptta, rotta, exhaustive or iid.")] = "ptta",
+    period: Annotated[int, typer.Option(help="Images that share a label distribution.")] = 100,
+    batch_size: Annotated[int, typer.Option(help="Images in a step.")] = 64,
+    image_size: Annotated[int, typer.Option(help="Side of pictures read from files.")] = 224,
     out: Out = Path("runs"),
     executor: Annotated[str, typer.Option(help="local (processes of this machine) or ray (a cluster).")] = "local",
     address: Annotated[str | None, typer.Option(help="Of an existing Ray cluster; without, Ray starts here.")] = None,
@@ -66,24 +70,42 @@ def reproduce(
         seeds=seeds,
         full=full,
         data_root=data_root,
+        preset=preset,
+        stream=stream,
+        period=period,
+        batch_size=batch_size,
+        image_size=image_size,
     )
-    for recipe in recipes:  # first, so that a report on an unfinished run knows of them too
-        save_recipe(out, recipe, scope)
     specs = list(dict.fromkeys(spec for recipe in recipes for spec in recipe.cells(scope)))
-    outcomes = run_with_board(
-        specs, out, executor=executor, address=address, workers=workers, device=device, data_root=data_root
-    )
+    how: dict[str, Any] = {
+        "executor": executor,
+        "address": address,
+        "workers": workers,
+        "device": device,
+        "data_root": data_root,
+    }
+    check_how(specs, out, **how)
+    for recipe in recipes:  # before the run, so that a report on an unfinished one knows of them too
+        save_recipe(out, recipe, scope)
+    outcomes = run_with_board(specs, out, **how)
     failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
     found = by_id(outcome for outcome in outcomes if isinstance(outcome, CellResult))
-    sections = [recipe_section(recipe, scope, found) for recipe in recipes]
-    page = write_report(out, out / "report.html", failures=failures)[0]
-    if json_output:
-        failed = [{"spec": failure.spec.to_dict(), "message": failure.message} for failure in failures]
-        typer.echo(json.dumps({"recipes": [r.name for r in recipes], "failed": failed, "report": str(page)}))
-    else:
-        show(sections, failures, page)
-    if failures:
-        raise typer.Exit(1)
+
+    def tell(page: Path | None) -> None:
+        if json_output:
+            typer.echo(json.dumps({"recipes": [r.name for r in recipes], **page_and_failures(page, failures)}))
+        else:
+            show([recipe_section(recipe, scope, found) for recipe in recipes], failures, page)
+
+    report_and_tell(out, failures, tell)
+
+
+def check_how(specs: list[CellSpec], out: Path, **how: Any) -> None:
+    """Refuse what the cells cannot run with, before anything is written."""
+    check_address(how["executor"], how["address"])
+    for spec in specs:
+        setting.check(spec)
+    run_grid([], out, **how)  # without cells, it only checks how they would run
 
 
 def show_names(json_output: bool) -> None:
@@ -96,8 +118,8 @@ def show_names(json_output: bool) -> None:
         typer.echo(f"{recipe.name:{width}}  {recipe.title}. {recipe.about}")
 
 
-def show(sections: list[Section], failures: list[Failure], page: Path) -> None:
-    """Print the tables, what failed, and where the report is."""
+def show(sections: list[Section], failures: list[Failure], page: Path | None) -> None:
+    """Print the tables, what failed, and where the report is, if there is one."""
     console = Console()
     tables = [block for section in sections for block in section.blocks if isinstance(block, Table)]
     narrow = [table for table in tables if len(table.heads) <= MOST_COLUMNS]
@@ -107,4 +129,5 @@ def show(sections: list[Section], failures: list[Failure], page: Path) -> None:
         typer.echo(f"{len(tables) - len(narrow)} tables too wide for here are in the report.")
     for failure in failures:
         typer.echo(f"grotta: {failure.spec.label} failed: {failure.message}", err=True)
-    typer.echo(f"Report: {page}")
+    if page is not None:
+        typer.echo(f"Report: {page}")

@@ -26,6 +26,7 @@ from grotta.bench.reproduce_tables import orders
 from grotta.bench.results import load_results
 from grotta.bench.spec import CellSpec
 from grotta.bench.tables import Table
+from grotta.commands import bench as bench_command
 from grotta.commands import report as report_command
 from grotta.commands import reproduce as command
 from grotta.data import CORRUPTIONS
@@ -95,6 +96,8 @@ def test_equal_cells_are_shared_between_recipes(scope):
     main = set(RECIPES["table-main"].cells(scope))
     assert len(main & set(RECIPES["table-ablation"].cells(scope))) == 2 * 4
     assert len(main & set(RECIPES["table-affinity"].cells(scope))) == 4
+    assert len(main & set(RECIPES["fig-sensitivity"].cells(scope))) == 2
+    assert len(RECIPES["fig-sensitivity"].cells(scope)) == 2 * 16
     assert set(RECIPES["fig-zeta"].cells(scope)) < main
     assert main < set(RECIPES["fig-gamma"].cells(scope))
 
@@ -221,9 +224,16 @@ def test_imbalance_and_change_fall_as_gamma_and_the_classes_grow():
 def test_a_recipe_is_remembered_in_its_directory(scope, tmp_path):
     for name in ("fig-zeta", "table-main"):
         save_recipe(tmp_path, RECIPES[name], scope)
-    (tmp_path / "recipes" / "damaged.json").write_text("{")
+    damaged = {"cut off": "{", "wrong": '{"recipe": "table-main", "scope": {"bases": ["x"]}}', "a list": "[]"}
+    scopeless = {"bases": [], "methods": [], "gammas": [], "seeds": 1}
+    damaged["empty"] = json.dumps({"recipe": "fig-zeta", "scope": scopeless})
+    damaged["no recipe"] = json.dumps({"recipe": "table-x", "scope": scope.to_dict()})
+    for name, text in damaged.items():
+        (tmp_path / "recipes" / f"{name}.json").write_text(text)
     save_recipe(tmp_path, RECIPES["fig-zeta"], replace(scope, methods=("bn",)))  # the same cells as above
-    saved = saved_recipes(tmp_path, RECIPES)
+    with pytest.warns(UserWarning, match="is damaged") as caught:
+        saved = saved_recipes(tmp_path, RECIPES)
+    assert {name for name in damaged if any(f"{name}.json" in str(w.message) for w in caught)} == set(damaged)
     assert [recipe.name for recipe, _ in saved] == ["table-main", "fig-zeta"]
     assert all(recipe.cells(found) == recipe.cells(scope) for recipe, found in saved)
 
@@ -271,6 +281,47 @@ def test_grotta_reproduce_says_what_is_wrong(words, said, tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--device", "nowhere"], "device: cannot use 'nowhere'"),
+        (["--executor", "magic"], "executor: expected one of"),
+        (["--workers", "0"], "workers: expected at least 1"),
+        (["--address", "here:1"], "address: only with --executor ray; got 'here:1'"),
+        (["--preset", "magic"], "has no 'magic'"),
+        (["--stream", "magic"], "stream: expected one of"),
+        (["--period", "0"], "period: expected"),
+    ],
+)
+def test_a_refused_reproduction_leaves_nothing_behind(words, said, tmp_path):
+    outcome = invoke("table-main", "--methods", "source", "--out", tmp_path / "runs", *words)
+    assert isinstance(outcome.exception, ValueError)
+    assert said in str(outcome.exception)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_reproduction_takes_the_settings_of_a_bench(tmp_path, monkeypatch):
+    ran = []
+    monkeypatch.setattr(command, "run_with_board", lambda specs, out, **how: ran.extend(specs) or [])
+    words = ["--preset", "official", "--stream", "rotta", "--period", 7, "--batch-size", 8, "--image-size", 32]
+    outcome = invoke("table-main", "--methods", "grotta", "--domains", "fog", "--out", tmp_path, *words)
+    assert outcome.exit_code == 0, outcome.exception
+    wanted = {("official", "rotta", 7, 8, 32)}
+    assert {(s.preset, s.stream, s.period, s.batch_size, s.image_size) for s in ran} == wanted
+    [(_, scope)] = saved_recipes(tmp_path, RECIPES)
+    assert set(RECIPES["table-main"].cells(scope)) == set(ran)
+
+
+def test_every_recipe_shows_its_cells_with_another_preset_too(scope, finish):
+    official = replace(scope, bases=tuple(replace(base, preset="official") for base in scope.bases), seeds=1)
+    for name in ("table-main", "table-orders", "fig-zeta"):
+        cells = RECIPES[name].cells(official)
+        assert {spec.preset for spec in cells} == {"official"}
+    _, results = finish(RECIPES["table-orders"].cells(official))
+    [table] = recipe_section(RECIPES["table-orders"], official, by_id(results)).blocks
+    assert [row.label for row in table.rows] == ["Source official", "BN official", "GRoTTA official"]
+
+
 def test_a_figure_without_cells_needs_no_run(tmp_path):
     outcome = invoke("fig-shift", "--out", tmp_path / "runs", "--json")
     assert outcome.exit_code == 0, outcome.exception
@@ -306,7 +357,7 @@ def test_tables_are_printed_and_failures_are_an_exit_code(monkeypatch, tmp_path,
         return [failed, *rest]
 
     monkeypatch.setattr(command, "run_with_board", run)
-    monkeypatch.setattr(command, "write_report", lambda source, out, **rest: [out])
+    monkeypatch.setattr(bench_command, "write_report", lambda source, out, **rest: [out])
     outcome = invoke("table-main", "--methods", "source,bn", "--domains", "fog", "--out", tmp_path)
     assert outcome.exit_code == 1
     assert "12.3" in outcome.stdout
