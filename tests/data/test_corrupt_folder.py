@@ -118,6 +118,26 @@ def test_damaged_and_tiny_pictures_are_left_out_and_named(source, tmp_path, make
     assert [Path(reason.split()[0]).name for reason in outcome.damaged] == ["broken.jpg", "tiny.png"]
 
 
+def test_a_line_does_not_end_the_run(source, tmp_path, make_picture):
+    make_picture(source / "dog" / "line.png", size=(40_000, 1))
+    outcome = corrupt_folder(source, tmp_path / "out", Corruptor(corruptions=["contrast"]))
+    assert (outcome.made, outcome.damaged) == (4, ())
+
+
+def test_a_picture_too_large_for_the_memory_is_left_out_and_named(source, tmp_path, monkeypatch):
+    def give_up(clean, *arguments, **options):
+        if clean.shape[1:3] == (30, 40):
+            raise MemoryError
+        return clean
+
+    monkeypatch.setattr("grotta.data.corrupt_folder.corrupt", give_up)
+    outcome = corrupt_folder(source, tmp_path / "out", FOG)
+    assert (outcome.made, outcome.damaged) == (
+        2,
+        (f"{source / 'dog' / 'a.png'} is too large for the memory of this machine",),
+    )
+
+
 def test_results_of_other_settings_are_not_mixed(source, tmp_path):
     corrupt_folder(source, tmp_path / "out", FOG)
     before = contents(tmp_path / "out")

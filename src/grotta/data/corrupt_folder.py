@@ -159,11 +159,14 @@ def _corrupt_picture(
     missing = [target for target in targets if not _is_current(target[0], source / name)]
     if not missing:
         return 0
-    clean = _read(source / name, None if corruptor.keep_size else SIDE[corruptor.scale])
     number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")
-    for path, corruption, severity in missing:
-        pixels = corrupt(clean, corruption, severity, scale=corruptor.scale, seed=corruptor.seed, first_index=number)
-        _write(path, pixels[0])
+    try:
+        clean = _read(source / name, None if corruptor.keep_size else SIDE[corruptor.scale])
+        for path, corruption, severity in missing:
+            made = corrupt(clean, corruption, severity, scale=corruptor.scale, seed=corruptor.seed, first_index=number)
+            _write(path, made[0])
+    except MemoryError as error:
+        raise DamagedDataError(f"{source / name} is too large for the memory of this machine") from error
     return len(missing)
 
 

@@ -10,6 +10,11 @@ from grotta.data.arrays import Images
 from grotta.data.errors import DamagedDataError
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff"})
+# Formats whose 16-bit pictures some versions of Pillow call I instead of I;16.
+_SIXTEEN_BITS_AS_I = frozenset({"PNG", "PPM"})
+# Of a picture longer than this many times its short side only the middle is scaled, which is the same up to rounding:
+# all of a line one pixel high would take gigabytes.
+LONGEST = 16
 
 
 def short_side(size: int) -> int:
@@ -40,16 +45,32 @@ def open_picture(path: Path, *, upright: bool = False) -> Image.Image:
     """Decode a picture as RGB; ``upright`` also turns it as its orientation tag says, which data set readers do not."""
     try:
         with Image.open(path) as file:
-            return (ImageOps.exif_transpose(file) if upright else file).convert("RGB")
+            sixteen_bits = file.mode.startswith("I;16") or (file.mode == "I" and file.format in _SIXTEEN_BITS_AS_I)
+            picture = ImageOps.exif_transpose(file) if upright else file
+            if sixteen_bits:
+                picture = _eight_bits(picture)
+            elif file.mode in {"I", "F"}:
+                raise ValueError(f"its values ({file.mode}) have no known range; save it with 8 or 16 bits a channel")
+            return picture.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DamagedDataError(f"{path} cannot be read as a picture: {error}") from error
+
+
+def _eight_bits(picture: Image.Image) -> Image.Image:
+    """Grey values 0..65535 as 0..255; Pillow itself would cut them off at 255."""
+    return Image.fromarray(((np.asarray(picture).astype(np.uint32) + 128) // 257).astype(np.uint8))
 
 
 def resize_and_crop(picture: Image.Image, resize: int, crop: int) -> Image.Image:
     """Scale the short side to ``resize``, antialiased bilinear, and cut a square of side ``crop`` from the middle."""
     short = min(picture.size)
+    width, height = (resize * side // short for side in picture.size)
+    left, top = (round((side - crop) / 2) for side in (width, height))
+    right, bottom = left + crop, top + crop
+    if max(width, height) > LONGEST * resize:
+        across, down = picture.width / width, picture.height / height
+        box = (left * across, top * down, right * across, bottom * down)
+        return picture.resize((crop, crop), Image.Resampling.BILINEAR, box=box)
     if short != resize:
-        width, height = (resize * side // short for side in picture.size)
         picture = picture.resize((width, height), Image.Resampling.BILINEAR)
-    left, top = (round((side - crop) / 2) for side in picture.size)
-    return picture.crop((left, top, left + crop, top + crop))
+    return picture.crop((left, top, right, bottom))
