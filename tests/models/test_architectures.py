@@ -69,6 +69,13 @@ def test_number_of_parameters_is_the_published_one(name):
     assert sum(p.numel() for p in on_meta(name).parameters()) == PARAMETERS[name]
 
 
+@pytest.mark.parametrize("depth", [20, 32, 44, 56, 110])
+def test_projections_add_their_kernels_and_norms_to_the_published_number_of_parameters(depth):
+    extra = sum(before * after + 2 * after for before, after in ((16, 32), (32, 64)))
+    parameters = sum(p.numel() for p in on_meta(f"resnet{depth}_proj", num_classes=10).parameters())
+    assert parameters == PARAMETERS[f"resnet{depth}"] + extra
+
+
 def torchvision_names(blocks, convolutions):
     """The names of torchvision's ResNet, written out."""
     norm = ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]

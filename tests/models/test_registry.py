@@ -9,6 +9,7 @@ from grotta.models import create_model, list_models
 def test_listing_is_sorted_and_takes_wildcards():
     assert list_models() == sorted(list_models())
     assert list_models("resnet??_proj") == ["resnet20_proj", "resnet32_proj", "resnet44_proj", "resnet56_proj"]
+    assert list_models("resnet110*") == ["resnet110", "resnet110_proj"]
     assert list_models("nothing*") == []
 
 

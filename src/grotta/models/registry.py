@@ -27,7 +27,7 @@ _BUILDERS: dict[str, Callable[..., nn.Module]] = {
     "resnext29_4x32d": resnext29_4x32d,
     "wrn28_10": wrn28_10,
     **{f"resnet{depth}": option_a(depth) for depth in (20, 32, 44, 56, 110)},
-    **{f"resnet{depth}_proj": projected(depth) for depth in (20, 32, 44, 56)},
+    **{f"resnet{depth}_proj": projected(depth) for depth in (20, 32, 44, 56, 110)},
     **{f"resnet{depth}": imagenet_resnet(depth) for depth in (18, 34, 50, 101)},
 }
 
