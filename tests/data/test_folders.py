@@ -8,6 +8,7 @@ import torch
 
 import grotta.data
 from grotta.data import DamagedDataError, DataNotFoundError, decode
+from grotta.data.corrupt_folder import Corruptor, corrupt_folder
 
 PACS = ("art_painting", "cartoon", "photo", "sketch")
 OFFICEHOME = ("Art", "Clipart", "Product", "Real World")
@@ -116,6 +117,26 @@ def test_a_folder_in_the_layout_of_imagenet_c_is_read_at_its_severity(tmp_path, 
     assert (data.domains, data.class_names) == (("fog", "snow"), ("cat", "dog"))
     assert len(data.labels("fog")) == 2
     assert len(grotta.data.load(f"folder:{tmp_path}").labels("fog")) == 10
+
+
+def test_a_severity_that_is_not_there_is_named_with_those_that_are(tmp_path, write_folders):
+    write_folders(tmp_path, ["fog/1", "fog/3", "snow/3"], ["cat", "dog"])
+    with pytest.raises(DataNotFoundError, match=r"fog has no severity 5; it has 1, 3$"):
+        grotta.data.load(f"folder:{tmp_path}")
+    with pytest.raises(DataNotFoundError, match=r"snow has no severity 1; it has 3$"):
+        grotta.data.load(f"folder:{tmp_path}", severity=1)
+    assert grotta.data.load(f"folder:{tmp_path}", severity=1, domains=["fog"]).class_names == ("cat", "dog")
+
+
+def test_what_corrupt_makes_is_read_as_what_it_is(tmp_path, make_picture):
+    corruptor = Corruptor(corruptions=["contrast"], severities=[3], scale="cifar")
+    make_picture(tmp_path / "photos" / "dog" / "a.png")
+    corrupt_folder(tmp_path / "photos", tmp_path / "out", corruptor)
+    assert grotta.data.load(f"folder:{tmp_path / 'out'}", severity=3, image_size=32).class_names == ("dog",)
+    make_picture(tmp_path / "flat" / "a.png")
+    corrupt_folder(tmp_path / "flat", tmp_path / "without-classes", corruptor)
+    with pytest.raises(DataNotFoundError, match="<domain>/<severity>/<class>/<picture>, found no class folders"):
+        grotta.data.load(f"folder:{tmp_path / 'without-classes'}", severity=3)
 
 
 def test_classes_may_be_called_like_severities(tmp_path, write_folders):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from grotta.data.corrupt_folder import SETTINGS_FILE
 from grotta.data.dataset import DomainDataset
 from grotta.data.decode import SUFFIXES, short_side
 from grotta.data.errors import DataNotFoundError, not_found
@@ -64,16 +65,27 @@ def open_any_folder(path: str, options: Options) -> DomainDataset:
     if not folder.is_dir():
         raise DataNotFoundError(f"folder:{path}: there is no such folder")
     found = {name: name for name in subfolders(folder)}
-    severity = {name: f"{name}/{options.severity}" for name in found}
-    as_imagenet_c = any(subfolders(folder / place) for place in severity.values()) and all(
-        set(subfolders(folder / name)) <= _SEVERITIES for name in found
-    )
+    as_imagenet_c = _has_severities(folder, list(found))
     if as_imagenet_c:
-        found = severity
-    if not any(subfolders(folder / name) for name in found):
-        raise DataNotFoundError(f"folder:{path}: expected {path}/<domain>/<class>/<picture>, found no class folders")
+        for name in options.choose(list(found)):
+            if not (folder / name / str(options.severity)).is_dir():
+                here = ", ".join(subfolders(folder / name))
+                raise DataNotFoundError(f"folder:{path}: {name} has no severity {options.severity}; it has {here}")
+        found = {name: f"{name}/{options.severity}" for name in found}
+    if not any(subfolders(folder / place) for place in found.values()):
+        layout = "<domain>/<severity>/<class>" if as_imagenet_c else "<domain>/<class>"
+        raise DataNotFoundError(f"folder:{path}: expected {path}/{layout}/<picture>, found no class folders")
     domains = options.choose(list(found))
     return _dataset(f"folder:{path}", folder, found, domains, options, cropped=as_imagenet_c)
+
+
+def _has_severities(folder: Path, domains: Sequence[str]) -> bool:
+    """Whether this is ``<domain>/<severity>/<class>``, not ``<domain>/<class>`` with classes called like severities."""
+    severities = {name: subfolders(folder / name) for name in domains}
+    if not any(severities.values()) or not all(set(here) <= _SEVERITIES for here in severities.values()):
+        return False
+    deep = any(subfolders(folder / name / severity) for name, here in severities.items() for severity in here)
+    return deep or (folder / SETTINGS_FILE).is_file()
 
 
 def match_domains(folder: Path, domains: Sequence[str]) -> dict[str, str]:
