@@ -175,6 +175,39 @@ def test_a_strip_with_too_few_labels_is_a_clear_error(tmp_path):
         grotta.data.load_clean("cifar10", root=tmp_path)
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["{}", '{"names": [1]}', '["a", "b", "c", "d"]', "[[1], [2, 3]]", "[1.7, 1, 1, 1]", "[true, 1, 1, 1]", "3", "[1"],
+)
+def test_labels_that_are_no_list_of_integers_are_a_clear_error(tmp_path, content):
+    write_npm(tmp_path / "cifar10")
+    (tmp_path / "cifar10" / "test_lables.json").write_text(content)
+    with pytest.raises(DamagedDataError, match=r"test_lables\.json: expected a list of integers"):
+        grotta.data.load_clean("cifar10", root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "named"),
+    [
+        (
+            np.zeros((2, 32, 32, 3)),
+            np.zeros(2, int),
+            r"test_images\.npy: expected uint8 \(n, 32, 32, 3\), found float64",
+        ),
+        (np.zeros((0, 32, 32, 3), np.uint8), np.zeros(0, int), r"test_images\.npy"),
+        (np.zeros((2, 32, 32), np.uint8), np.zeros(2, int), r"test_images\.npy: expected uint8"),
+        (np.zeros((2, 32, 32, 3), np.uint8), np.zeros(3, int), r"test_labels\.npy: 3 labels and 2 pictures"),
+        (np.zeros((2, 32, 32, 3), np.uint8), np.full(2, 0.5), r"test_labels\.npy: expected labels that are integers"),
+    ],
+)
+def test_arrays_of_another_kind_are_a_clear_error(tmp_path, images, labels, named):
+    (tmp_path / "cifar10").mkdir()
+    np.save(tmp_path / "cifar10" / "test_images.npy", images)
+    np.save(tmp_path / "cifar10" / "test_labels.npy", labels)
+    with pytest.raises(DamagedDataError, match=rf"{named}.*remove test_images\.npy and test_labels\.npy"):
+        grotta.data.load_clean("cifar10", root=tmp_path)
+
+
 def test_a_wrongly_named_folder_says_what_was_looked_for(tmp_path):
     write_binary(tmp_path / "cifar10-binaries")
     with pytest.raises(DataNotFoundError) as caught:

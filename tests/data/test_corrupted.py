@@ -160,19 +160,56 @@ def test_a_truncated_array_is_a_clear_error(tmp_path, keep):
 
 
 @pytest.mark.parametrize(
-    "wrong", [np.zeros((30, 32, 32, 3)), np.zeros((30, 3072), np.uint8), np.zeros((7, 4, 4, 3), np.uint8)]
+    "wrong",
+    [
+        np.zeros((30, 32, 32, 3)),
+        np.zeros((30, 3072), np.uint8),
+        np.zeros((30, 64, 64, 3), np.uint8),
+        np.zeros((30, 32, 32, 1), np.uint8),
+        np.uint8(0),
+    ],
 )
 def test_an_array_of_another_kind_is_a_clear_error(tmp_path, wrong):
     write_published(tmp_path / "CIFAR-10-C")
     np.save(tmp_path / "CIFAR-10-C" / "fog.npy", wrong)
-    with pytest.raises(DamagedDataError, match=r"expected uint8 \(5n, H, W, 3\)"):
+    with pytest.raises(DamagedDataError, match=r"fog\.npy: expected uint8 \(5n, 32, 32, 3\)"):
         grotta.data.load("cifar10-c", root=tmp_path).images("fog", [0])
 
 
 def test_an_array_with_another_number_of_labels_is_a_clear_error(tmp_path):
     write_published(tmp_path / "CIFAR-10-C")
     np.save(tmp_path / "CIFAR-10-C" / "labels.npy", np.zeros(50, np.uint8))
-    with pytest.raises(DamagedDataError, match="another number of labels"):
+    with pytest.raises(DamagedDataError, match=r"fog\.npy has 30 pictures, but labels\.npy 50 labels"):
+        grotta.data.load("cifar10-c", root=tmp_path).images("fog", [0])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        (np.full(30, 10), "labels from 0 to 9, found 10 to 10"),
+        (np.full(30, -1), "labels from 0 to 9, found -1 to -1"),
+        (np.full(30, 0.5), r"integers \(n,\), found float64"),
+        (np.zeros((30, 1), int), r"integers \(n,\), found int64 \(30, 1\)"),
+        (np.int64(3), r"integers \(n,\), found int64 \(\)"),
+        (np.array(["cat"] * 30), r"integers \(n,\), found <U3"),
+        (np.zeros(0, int), "expected|not a whole"),
+        (np.zeros(31, int), "as many labels for each of 5 severities, found 31"),
+    ],
+)
+def test_labels_of_another_kind_are_a_clear_error(tmp_path, wrong, expected):
+    write_published(tmp_path / "CIFAR-10-C")
+    np.save(tmp_path / "CIFAR-10-C" / "labels.npy", wrong)
+    data = grotta.data.load("cifar10-c", root=tmp_path)
+    for read in (data.labels, lambda domain: data.images(domain, [0])):
+        with pytest.raises(DamagedDataError, match=rf"labels\.npy.*({expected})"):
+            read("fog")
+
+
+def test_an_npz_archive_called_npy_is_a_clear_error(tmp_path):
+    write_published(tmp_path / "CIFAR-10-C")
+    with (tmp_path / "CIFAR-10-C" / "fog.npy").open("wb") as file:
+        np.savez(file, np.zeros((30, 32, 32, 3), np.uint8))
+    with pytest.raises(DamagedDataError, match=r"fog\.npy is not a whole \.npy file: it is a \.npz archive"):
         grotta.data.load("cifar10-c", root=tmp_path).images("fog", [0])
 
 

@@ -109,7 +109,9 @@ def test_cifar_that_is_damaged_is_downloaded_again(tmp_path, official):
     fetch_cifar(CIFAR10, official, "", {}, tmp_path)
     path = tmp_path / "cifar10" / "train_images.npy"
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(grotta.data.DamagedDataError, match="remove them and try again"):
+    with pytest.raises(
+        grotta.data.DamagedDataError, match=r"remove train_images\.npy and train_labels\.npy and try again"
+    ):
         value(tmp_path)
     fetch_cifar(CIFAR10, official, "", {}, tmp_path)
     assert value(tmp_path) == (7, 10)

@@ -22,6 +22,9 @@ def test_every_name_is_known_to_the_error_of_an_unknown_one():
     [
         ({"severity": 0}, "severity"),
         ({"severity": 6}, "severity"),
+        ({"severity": 5.0}, "severity"),
+        ({"severity": True}, "severity"),
+        ({"severity": "5"}, "severity"),
         ({"seed": -1}, "seed"),
         ({"seed": 0.5}, "seed"),
         ({"image_size": 0}, "image_size"),

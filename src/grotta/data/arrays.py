@@ -6,13 +6,15 @@ import hashlib
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from grotta.data.errors import DamagedDataError
 from grotta.data.locks import locked
 
 Images = npt.NDArray[np.uint8]
@@ -37,6 +39,30 @@ def cached_images(path: Path, shape: tuple[int, ...], fill: Callable[[Images], N
                 _make(path, shape, fill)
     images: Images = np.load(path, mmap_mode="r")
     return images
+
+
+def load_npy(path: Path) -> npt.NDArray[Any]:
+    """The array in a ``.npy`` file, memory-mapped for reading; pickles are never opened."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise DamagedDataError(f"{path} is not a whole .npy file: {error}") from error
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise DamagedDataError(f"{path} is not a whole .npy file: it is a .npz archive")
+    return array
+
+
+def checked_labels(labels: npt.NDArray[Any], path: Path, num_classes: int | None = None) -> Labels:
+    """Labels (n,) as int64; an error that names ``path`` if they are anything else than indices of classes."""
+    if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
+        raise DamagedDataError(f"{path}: expected labels that are integers (n,), found {labels.dtype} {labels.shape}")
+    if num_classes is not None and not (labels.min() >= 0 and labels.max() < num_classes):
+        found = f"{labels.min()} to {labels.max()}"
+        raise DamagedDataError(f"{path}: expected labels from 0 to {num_classes - 1}, found {found}")
+    return labels.astype(np.int64)
 
 
 def require_space(folder: Path, needed: int, purpose: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from grotta.data.arrays import Images, Labels, Reader, Split
+from grotta.data.arrays import Images, Labels, Reader, Split, checked_labels, load_npy
 from grotta.data.decode import open_picture
 from grotta.data.errors import DamagedDataError
 
@@ -119,9 +119,9 @@ def read_arrays(folder: Path, split: Split) -> tuple[Images, Labels]:
     """Read our own layout; pictures are memory-mapped."""
     images, labels = array_files(folder, split)
     try:
-        return _checked(np.load(images, mmap_mode="r"), np.load(labels), images)
-    except (ValueError, EOFError) as error:
-        raise DamagedDataError(f"{images} or its labels are damaged ({error}); remove them and try again") from error
+        return _checked(load_npy(images), load_npy(labels), images, labels)
+    except DamagedDataError as error:
+        raise DamagedDataError(f"{error}; remove {images.name} and {labels.name} and try again") from error
 
 
 def read_binary(cifar: Cifar, split: Split, folder: Path) -> tuple[Images, Labels]:
@@ -149,11 +149,20 @@ def read_strips(pictures: Sequence[Path], labels: Path) -> tuple[Images, Labels]
         rows = [np.asarray(open_picture(path)) for path in pictures]
         if any(row.shape[1] != 1024 for row in rows):
             raise ValueError("rows are not 1024 pixels long")
-        content = json.loads(labels.read_text())
     except (OSError, ValueError) as error:
         raise DamagedDataError(f"{pictures[0].parent}: a picture strip is damaged: {error}") from error
-    targets = np.asarray(content["labels"] if isinstance(content, dict) else content)
-    return _checked(np.concatenate(rows).reshape(-1, 32, 32, 3), targets, labels)
+    return _checked(np.concatenate(rows).reshape(-1, 32, 32, 3), _read_json_labels(labels), pictures[0], labels)
+
+
+def _read_json_labels(path: Path) -> Labels:
+    try:
+        content = json.loads(path.read_bytes())
+        listed = content["labels"] if isinstance(content, dict) else content
+        if not isinstance(listed, list) or not all(type(label) is int for label in listed):
+            raise TypeError("something else is in it")
+        return np.array(listed, dtype=np.int64)
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise DamagedDataError(f"{path}: expected a list of integers, or one called labels: {error!r}") from error
 
 
 def _decode(cifar: Cifar, parts: Sequence[tuple[Path, bytes]]) -> tuple[Images, Labels]:
@@ -163,10 +172,15 @@ def _decode(cifar: Cifar, parts: Sequence[tuple[Path, bytes]]) -> tuple[Images, 
             raise DamagedDataError(f"{path} is cut short: {len(content)} bytes are not whole records of {record}")
     rows = np.concatenate([np.frombuffer(content, np.uint8).reshape(-1, record) for _, content in parts])
     planes = rows[:, cifar.label_bytes :].reshape(-1, 3, 32, 32)
-    return _checked(planes.transpose(0, 2, 3, 1), rows[:, cifar.label_bytes - 1], parts[0][0])
+    return _checked(planes.transpose(0, 2, 3, 1), rows[:, cifar.label_bytes - 1], parts[0][0], parts[0][0])
 
 
-def _checked(images: Images, labels: npt.NDArray[Any], path: Path) -> tuple[Images, Labels]:
-    if images.ndim != 4 or images.shape[1:] != (32, 32, 3) or labels.shape != (len(images),):
-        raise DamagedDataError(f"{path}: pictures {images.shape} and labels {labels.shape} do not fit together")
-    return np.ascontiguousarray(images), labels.astype(np.int64)
+def _checked(
+    images: npt.NDArray[Any], labels: npt.NDArray[Any], path: Path, labels_path: Path
+) -> tuple[Images, Labels]:
+    if images.dtype != np.uint8 or images.shape[1:] != (32, 32, 3) or not len(images):
+        raise DamagedDataError(f"{path}: expected uint8 (n, 32, 32, 3), found {images.dtype} {images.shape}")
+    targets = checked_labels(labels, labels_path)
+    if len(targets) != len(images):
+        raise DamagedDataError(f"{labels_path}: {len(targets)} labels and {len(images)} pictures do not fit together")
+    return np.ascontiguousarray(images), targets

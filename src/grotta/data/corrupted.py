@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from grotta.data.arrays import Images, Labels
+from grotta.data.arrays import Images, Labels, checked_labels, load_npy
 from grotta.data.clean import CleanSet, digest, read_clean, read_test_images
 from grotta.data.corruptions import CORRUPTIONS
 from grotta.data.dataset import ArrayDataset, same_labels
@@ -18,6 +16,7 @@ from grotta.data.options import Options
 from grotta.data.regenerate import Regenerated
 
 SEVERITIES = 5
+SIZE = (32, 32)  # of the published pictures
 
 
 @dataclass(frozen=True)
@@ -26,22 +25,30 @@ class Published:
 
     folder: Path
     severity: int
+    num_classes: int
 
     def images(self, corruption: str) -> Images:
-        """The pictures of one corruption at the severity: uint8 (n, H, W, 3), memory-mapped."""
+        """The pictures of one corruption at the severity: uint8 (n, 32, 32, 3), memory-mapped."""
         path = self.folder / f"{corruption}.npy"
-        stacked = _load(path)
-        if stacked.dtype != np.uint8 or stacked.ndim != 4 or stacked.shape[3] != 3 or len(stacked) % SEVERITIES:
-            raise DamagedDataError(f"{path}: expected uint8 (5n, H, W, 3), found {stacked.dtype} {stacked.shape}")
-        if len(stacked) != len(_load(self.folder / "labels.npy")):
-            raise DamagedDataError(f"{path} has {len(stacked)} pictures, labels.npy another number of labels")
+        stacked, labels = load_npy(path), self._stacked_labels()
+        if stacked.dtype != np.uint8 or stacked.shape[1:] != (*SIZE, 3):
+            raise DamagedDataError(f"{path}: expected uint8 (5n, 32, 32, 3), found {stacked.dtype} {stacked.shape}")
+        if len(stacked) != len(labels):
+            raise DamagedDataError(f"{path} has {len(stacked)} pictures, but labels.npy {len(labels)} labels")
         images: Images = stacked[self._rows(len(stacked))]
         return images
 
     def labels(self, corruption: str) -> Labels:
         """The labels at the severity, the same for every corruption: int64 (n,)."""
-        stacked = _load(self.folder / "labels.npy")
-        return np.array(stacked[self._rows(len(stacked))], dtype=np.int64)
+        stacked = self._stacked_labels()
+        return stacked[self._rows(len(stacked))]
+
+    def _stacked_labels(self) -> Labels:
+        path = self.folder / "labels.npy"
+        labels = checked_labels(load_npy(path), path, self.num_classes)
+        if len(labels) % SEVERITIES:
+            raise DamagedDataError(f"{path}: expected as many labels for each of 5 severities, found {len(labels)}")
+        return labels
 
     def _rows(self, count: int) -> slice:
         per_severity = count // SEVERITIES
@@ -76,8 +83,8 @@ def open_corrupted(
         if missing:
             present = sorted(path.name for path in folder.glob("*.npy"))
             raise DataNotFoundError(f"{folder} has no {missing[0]}; it has {', '.join(present)}")
-        arrays = Published(folder, options.severity)
-        open_images, open_labels, height, width = arrays.images, arrays.labels, 32, 32
+        arrays = Published(folder, options.severity, len(clean.class_names))
+        open_images, open_labels, (height, width) = arrays.images, arrays.labels, SIZE
     else:
         images, labels = read_clean(clean, "test", options.roots, options.download)
         count, height, width, _ = images.shape
@@ -101,13 +108,3 @@ def open_corrupted(
         open_images=open_images,
         open_labels=open_labels,
     )
-
-
-def _load(path: Path) -> npt.NDArray[Any]:
-    try:
-        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        return array
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError, EOFError) as error:
-        raise DamagedDataError(f"{path} is not a whole .npy file: {error}") from error

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Options:
@@ -28,11 +30,11 @@ class Options:
     keep_decoded: bool = False
 
     def __post_init__(self) -> None:
-        if self.severity not in range(1, 6):
+        if not _is_whole(self.severity) or not 1 <= self.severity <= 5:
             raise ValueError(f"severity: expected 1, 2, 3, 4 or 5, got {self.severity!r}")
-        if not isinstance(self.seed, int) or self.seed < 0:
+        if not _is_whole(self.seed) or self.seed < 0:
             raise ValueError(f"seed: expected an integer of at least 0, got {self.seed!r}")
-        if not isinstance(self.image_size, int) or self.image_size < 1:
+        if not _is_whole(self.image_size) or self.image_size < 1:
             raise ValueError(f"image_size: expected a positive integer, got {self.image_size!r}")
 
     def choose(self, available: Sequence[str]) -> tuple[str, ...]:
@@ -43,3 +45,7 @@ class Options:
         if unknown or not self.domains or len(set(self.domains)) < len(self.domains):
             raise ValueError(f"domains: expected different ones of {list(available)}, got {list(self.domains)}")
         return self.domains
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
