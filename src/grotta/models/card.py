@@ -86,6 +86,16 @@ def read_card(path: Path) -> dict[str, Any] | None:
     return card
 
 
+def _about_the_start(start: str) -> list[str]:
+    """Say which file a second training started from: those of both have the name of the network."""
+    file, bracket, _ = start.partition(" (`grotta train ")
+    if not bracket:
+        return []
+    return [
+        f"Here and in the command, `{file}` is the file of that first training, not the one that this card describes."
+    ]
+
+
 def card_markdown(card: Mapping[str, Any]) -> str:
     """Write a card of :func:`make_card` as Markdown."""
     data, recipe = card["data"], card["recipe"]
@@ -100,13 +110,14 @@ def card_markdown(card: Mapping[str, Any]) -> str:
         "## Data",
         f"{data['dataset']}: trained on {data['trained_on']}, {data['trained_images']:,} images of "
         f"{data['num_classes']} classes, shown as {'x'.join(map(str, data['image_shape']))} in [0, 1]; "
-        "normalisation is inside the network. No image that accuracy is measured on was trained on, and no epoch was "
-        "picked by it: the last one's weights are kept, whatever they score.",
+        "normalisation is inside the network. No image that accuracy is measured on was trained on. Within this "
+        "training no epoch was picked by it: the last one's weights are kept, whatever they score.",
         *([card["note"]] if card["note"] else []),
         "",
         "## Recipe",
         f"Start: {card['start']}. SGD with Nesterov momentum, cross-entropy, a learning rate that rises linearly "
         "to its peak and falls linearly to zero; random shift and mirroring, no other augmentation.",
+        *_about_the_start(card["start"]),
         "",
         "| setting | value |",
         "|---|---|",
