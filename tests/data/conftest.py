@@ -44,6 +44,7 @@ class Server:
         cut_after: path -> for each coming answer, the number of bytes after which the connection is cut.
         ignores_range: answer with the whole file whatever is asked for.
         content_type: of every answer.
+        content_length: of every answer; the true one if "".
         ranges: the Range header of each request, or "".
     """
 
@@ -52,6 +53,7 @@ class Server:
     cut_after: dict[str, list[int]] = field(default_factory=dict)
     ignores_range: bool = False
     content_type: str = "application/octet-stream"
+    content_length: str = ""
     ranges: list[str] = field(default_factory=list)
 
     def put(self, name: str, content: bytes) -> Remote:
@@ -75,7 +77,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.send_error(416)
         self.send_response(206 if start else 200)
         self.send_header("Content-Type", self.state.content_type)
-        self.send_header("Content-Length", str(len(content) - start))
+        self.send_header("Content-Length", self.state.content_length or str(len(content) - start))
         self.end_headers()
         cuts = self.state.cut_after.get(self.path)
         self.wfile.write(content[start : start + cuts.pop(0)] if cuts else content[start:])

@@ -62,6 +62,27 @@ def test_a_server_that_knows_no_ranges_sends_everything_again(server, tmp_path):
     assert download(remote, tmp_path).read_bytes() == CONTENT
 
 
+def test_a_server_that_knows_no_ranges_does_not_shorten_what_is_already_downloaded(server, tmp_path):
+    remote = server.put("a.bin", CONTENT)
+    server.ignores_range = True
+    server.cut_after["/a.bin"] = [2000, 1_500_000, 1_000_000]
+    (tmp_path / "a.bin.part").write_bytes(CONTENT[:5000])
+    for kept in (5000, 1_500_000):
+        with pytest.raises(DownloadError, match=f"{kept} bytes are kept"):
+            download(remote, tmp_path)
+        assert (tmp_path / "a.bin.part").read_bytes() == CONTENT[:kept]
+    assert download(remote, tmp_path).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("length", ["many", "-1"])
+def test_a_length_that_is_no_number_is_a_clear_error(server, tmp_path, length):
+    remote = server.put("a.bin", CONTENT)
+    server.content_length = length
+    with pytest.raises(DownloadError, match=rf"a\.bin: the server gives '{length}' as Content-Length"):
+        download(remote, tmp_path)
+    assert visible(tmp_path) == []
+
+
 def test_a_part_of_another_file_is_thrown_away_and_the_download_begins_again(server, tmp_path):
     remote = server.put("a.bin", CONTENT)
     (tmp_path / "a.bin.part").write_bytes(b"x" * 5000)

@@ -106,24 +106,32 @@ def _fetch_rest(part: Path, start: int, remote: Remote) -> None:
     headers = {"User-Agent": f"grotta/{__version__}"} | ({"Range": f"bytes={start}-"} if start else {})
     request = urllib.request.Request(remote.url, headers=headers)
     with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
-        if answer.status != http.client.PARTIAL_CONTENT:
-            start = 0  # the server sends everything again
-        length = answer.headers.get("Content-Length")
-        remaining = remote.size - start if length is None else int(length)
-        require_space(part.parent, remaining, f"downloading {remote.filename}")
+        # A server that knows no ranges sends everything again; then what is here already is passed over.
+        position = start if answer.status == http.client.PARTIAL_CONTENT else 0
+        end = _end(answer.headers.get("Content-Length"), position, remote)
+        total = remote.size if end is None else end
+        require_space(part.parent, total - start, f"downloading {remote.filename}")
         block = answer.read(BLOCK)
-        if answer.headers.get_content_type() == "text/html" or (start == 0 and _is_web_page(block)):
+        if answer.headers.get_content_type() == "text/html" or (position == 0 and _is_web_page(block)):
             raise DownloadError(f"{remote.url} gives a web page, not the file; is a log-in or a proxy in the way?")
-        received = 0
-        label, total = f"Downloading {remote.filename}", start + remaining
-        with part.open("ab" if start else "wb") as file, progress(label, total, unit="bytes", done=start) as advance:
+        label = f"Downloading {remote.filename}"
+        with part.open("ab") as file, progress(label, total, unit="bytes", done=position) as advance:
             while block:
-                file.write(block)
-                received += len(block)
+                file.write(block[max(0, start - position) :])
+                position += len(block)
                 advance(len(block))
                 block = answer.read(BLOCK)
-    if length is not None and received < remaining:
-        raise ConnectionError(f"the connection was cut after {start + received} of {total} bytes")
+    if end is not None and position < end:
+        raise ConnectionError(f"the connection was cut after {position} of {end} bytes")
+
+
+def _end(length: str | None, position: int, remote: Remote) -> int | None:
+    """The number of bytes of the whole file, if the server gives the length of its answer."""
+    if length is None:
+        return None
+    if not length.strip().isdecimal():
+        raise DownloadError(f"{remote.url}: the server gives {length!r} as Content-Length, which is no number")
+    return position + int(length)
 
 
 def _is_web_page(beginning: bytes) -> bool:
