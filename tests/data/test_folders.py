@@ -89,13 +89,23 @@ def test_domainnet_without_lists_is_read_by_its_folders(tmp_path, write_folders)
         ("zebra/a.jpg 3", "line 1: expected"),
         ("real/zebra/a.jpg 7", "0 to 3"),
         ("real/zebra/a.jpg 0", "calls label 0"),
+        ("", r"real_test\.txt is empty"),
+        ("\n \n", r"real_test\.txt is empty"),
+        (b"PK\x03\x04\xff\xfe", r"real_test\.txt is not a text file"),
     ],
 )
 def test_a_damaged_list_is_a_clear_error(tmp_path, write_folders, line, message):
     write_domainnet(tmp_path / "DomainNet", write_folders)
-    (tmp_path / "DomainNet" / "real_test.txt").write_text(line)
+    (tmp_path / "DomainNet" / "real_test.txt").write_bytes(line if isinstance(line, bytes) else line.encode())
     with pytest.raises(DamagedDataError, match=message):
         grotta.data.load("domainnet", root=tmp_path)
+
+
+def test_blank_lines_in_a_list_are_passed_over(tmp_path, write_folders):
+    write_domainnet(tmp_path / "DomainNet", write_folders)
+    path = tmp_path / "DomainNet" / "real_test.txt"
+    path.write_text(path.read_text() + "\n\n")
+    assert grotta.data.load("domainnet", root=tmp_path).labels("real").tolist() == [0, 1, 2, 0, 1, 2]
 
 
 def test_a_folder_of_ones_own(tmp_path, write_folders, make_picture):

@@ -34,10 +34,18 @@ def read_class_names(folder: Path, domains: Sequence[str]) -> tuple[str, ...]:
 
 
 def _rows(path: Path) -> list[tuple[str, int]]:
+    try:
+        lines = path.read_text().splitlines()
+    except UnicodeDecodeError as error:
+        raise DamagedDataError(f"{path} is not a text file: {error}") from error
     rows = []
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
         name, _, label = line.rpartition(" ")
         if name.count("/") != 2 or not label.isdecimal():
             raise DamagedDataError(f"{path}, line {number}: expected 'domain/class/picture label', got {line!r}")
         rows.append((name, int(label)))
+    if not rows:
+        raise DamagedDataError(f"{path} is empty: expected 'domain/class/picture label' on each line")
     return rows
