@@ -222,7 +222,9 @@ def test_a_folder_without_pictures_is_a_clear_error(tmp_path, name):
     ("options", "argument"),
     [
         ({"corruptions": ["smoke"]}, "corruptions"),
+        ({"corruptions": ["fog", "fog"]}, "corruptions"),
         ({"severities": [6]}, "severities"),
+        ({"severities": [5, 5]}, "severities"),
         ({"scale": "big"}, "scale"),
         ({"seed": -1}, "seed"),
         ({"seed": 0.5}, "seed"),

@@ -17,6 +17,13 @@ def test_every_name_is_known_to_the_error_of_an_unknown_one():
     assert all(name in str(caught.value) for name in grotta.data.list_datasets())
 
 
+def test_a_name_that_is_none_is_refused():
+    with pytest.raises(TypeError, match="name: expected a string, got int"):
+        grotta.data.load(3)
+    with pytest.raises(ValueError, match="name: expected a path after folder:"):
+        grotta.data.load("folder:")
+
+
 @pytest.mark.parametrize(
     ("options", "argument"),
     [

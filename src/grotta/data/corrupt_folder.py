@@ -48,10 +48,13 @@ class Corruptor:
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.corruptions if name not in CORRUPTIONS]
-        if unknown or not self.corruptions:
-            raise ValueError(f"corruptions: expected some of {', '.join(CORRUPTIONS)}; got {list(self.corruptions)}")
-        if not self.severities or not set(self.severities) <= {1, 2, 3, 4, 5}:
-            raise ValueError(f"severities: expected some of 1 to 5, got {list(self.severities)}")
+        if unknown or not self.corruptions or len(set(self.corruptions)) < len(self.corruptions):
+            raise ValueError(
+                f"corruptions: expected different ones of {', '.join(CORRUPTIONS)}; got {list(self.corruptions)}"
+            )
+        different = set(self.severities)
+        if not different or not different <= {1, 2, 3, 4, 5} or len(different) < len(self.severities):
+            raise ValueError(f"severities: expected different ones of 1 to 5, got {list(self.severities)}")
         if self.scale not in SIDE:
             raise ValueError(f"scale: expected one of {', '.join(SIDE)}; got {self.scale!r}")
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:

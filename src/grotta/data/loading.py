@@ -53,6 +53,8 @@ def load(
     >>> data.provenance, data.labels("fog").shape
     ('regenerated', (10000,))
     """
+    if not isinstance(name, str):
+        raise TypeError(f"name: expected a string, got {type(name).__name__}")
     options = Options(
         roots=data_roots(root),
         domains=None if domains is None else tuple(domains),
@@ -62,6 +64,8 @@ def load(
         download=download,
         keep_decoded=keep_decoded,
     )
+    if name == _FOLDER:
+        raise ValueError("name: expected a path after folder:, as in folder:./pictures")
     if name.startswith(_FOLDER):
         return open_any_folder(name.removeprefix(_FOLDER), options)
     entry = ENTRIES.get(name)
