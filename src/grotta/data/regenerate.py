@@ -86,4 +86,4 @@ def generator_version() -> str:
 
 def _walk(folder: Traversable) -> list[Traversable]:
     found = sorted(folder.iterdir(), key=lambda item: item.name)
-    return [item for item in found if item.is_file() and not item.name.endswith(".md")]
+    return [item for item in found if item.is_file() and item.name != "LICENSE" and not item.name.endswith(".md")]
