@@ -6,7 +6,9 @@ from safetensors.torch import save_file
 
 from grotta import models
 from grotta.bench import CellResult, CellSpec, Failure, load_results, run_grid
-from grotta.bench.events import Event, Finished, Progressed, Started, Warned
+from grotta.bench.events import Event, Finished, Progressed, Started, Waiting, Warned
+from grotta.bench.lock import cell_lock
+from grotta.bench.results import cell_directory
 
 Make = Callable[..., CellSpec]
 
@@ -48,7 +50,27 @@ def test_a_damaged_cell_is_warned_of_and_runs_again(tmp_path: Path, data_root: P
     events: list[Event] = []
     [again] = run_grid([make_spec()], tmp_path, executor="inline", data_root=data_root, on_event=events.append)
     assert again == result
-    assert any(isinstance(event, Warned) and "damaged" in event.message for event in events)
+    assert isinstance(events[0], Warned)
+    assert "damaged" in events[0].message  # before it runs, not after
+    assert [type(event) for event in events[1:3]] == [Started, Progressed]
+
+
+def test_a_cell_that_another_run_has_is_waiting_and_not_started(
+    tmp_path: Path, data_root: Path, make_spec: Make
+) -> None:
+    busy, free = make_spec("tent"), make_spec("source")
+    held = cell_lock(cell_directory(tmp_path, busy))
+    held.__enter__()
+    events: list[Event] = []
+
+    def on_event(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, Finished) and event.spec == free:
+            held.__exit__(None, None, None)
+
+    run_grid([busy, free], tmp_path, executor="inline", data_root=data_root, on_event=on_event)
+    seen = [type(event) for event in events if not isinstance(event, Progressed)]
+    assert seen == [Waiting, Started, Finished, Started, Finished]
 
 
 def test_a_cell_whose_weights_have_changed_is_warned_of_and_runs_again(

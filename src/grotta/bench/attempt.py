@@ -65,16 +65,24 @@ def prepare(task: PrepareTask, emit: Emit) -> None:
 def attempt(task: CellTask, emit: Emit) -> None:
     """Run a cell; ends with ``Finished``, ``Failure`` or, if another process has the cell, ``Waiting``."""
     spec = task.spec
-    emit(Started(spec, f"process {os.getpid()}"))
     throttle = _Throttle(spec, emit)
-    with warnings.catch_warnings(record=True) as caught:
+    said: set[str] = set()
+
+    def say(message: Warning | str, *_: object, **__: object) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            emit(Warned(spec, str(message)))
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = say
         try:
             result = run_cell(
                 spec,
                 task.out,
                 data_root=task.data_root,
                 device=task.device,
+                on_start=lambda: emit(Started(spec, f"process {os.getpid()}")),
                 on_progress=throttle,
                 wait=task.wait,
                 checkpoint_seconds=task.checkpoint_seconds,
@@ -85,9 +93,6 @@ def attempt(task: CellTask, emit: Emit) -> None:
             raise  # nobody listens any more
         except Exception as error:
             return emit(Failure(spec, one_line(error), traceback.format_exc()))
-        finally:
-            for message in dict.fromkeys(str(warning.message) for warning in caught):
-                emit(Warned(spec, message))
     emit(Finished(spec, result))
 
 

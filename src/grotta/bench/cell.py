@@ -64,6 +64,7 @@ def run_cell(
     *,
     data_root: str | Path | None = None,
     device: str = "cpu",
+    on_start: Callable[[], None] = lambda: None,
     on_progress: OnProgress = lambda progress: None,
     wait: bool = True,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
@@ -77,6 +78,7 @@ def run_cell(
         out: the directory of the run; the cell's files are in ``<out>/cells/<id>/``.
         data_root: where data is looked for first.
         device: where the network runs.
+        on_start: called once the cell is ours and has to be run.
         on_progress: called after every batch.
         wait: for another process that is running the same cell; if not, that is a ``CellBusyError``.
         checkpoint_seconds: between two checkpoints, at least.
@@ -86,6 +88,7 @@ def run_cell(
         finished = _finished(directory, root)
         if finished is not None:
             return finished
+        on_start()
         write_file(directory / SPEC, spec.to_json().encode())
         forget_peak_memory()
         setting = open_setting(spec, root, device)

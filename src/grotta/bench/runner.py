@@ -73,7 +73,10 @@ def run_grid(
     tasks = [CellTask(spec, out, root, device, checkpoint_seconds=checkpoint_seconds) for spec in todo]
     if executor == "inline":
         for task in tasks:
-            attempt(replace(task, wait=True), note)
+            attempt(task, note)
+        for task in tasks:
+            if task.spec not in outcomes:  # another run had it
+                attempt(replace(task, wait=True), note)
     elif executor == "local" and tasks:
         run_local(tasks, workers=workers, emit=note)
     elif tasks:
