@@ -5,11 +5,12 @@ cell come back as bytes and are written here. A cell whose worker or node dies r
 """
 
 import contextlib
+import hashlib
 import logging
+import platform
 import shutil
 import tempfile
 import time
-import uuid
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -68,7 +69,6 @@ class Driver:
         context = ray.get_runtime_context()
         beside = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(context.get_node_id(), soft=False)
         self.mailbox = ray.remote(Mailbox).options(num_cpus=0, scheduling_strategy=beside).remote()
-        self.scratch = f"grotta-{uuid.uuid4().hex}"
 
     def run(self) -> None:
         """Run all cells."""
@@ -139,7 +139,7 @@ class Driver:
         gpus = 1 if task.device.startswith("cuda") else 0
         function = self.ray.remote(run_on_node)
         options = {"num_cpus": 1, "num_gpus": gpus, "max_retries": 0, "scheduling_strategy": "SPREAD"}
-        return function.options(**options).remote(task, self.scratch, self.mailbox)
+        return function.options(**options).remote(task, scratch_name(task.out), self.mailbox)
 
     def _landed(self) -> list[Any]:
         if not self.flying:
@@ -169,6 +169,12 @@ class Driver:
             self.emit(event)
 
 
+def scratch_name(out: Path) -> str:
+    """What the nodes' directories for the cells of a run begin with: the same for whoever goes on with that run."""
+    run = f"{platform.node()}:{out.resolve()}".encode()
+    return f"grotta-{hashlib.blake2b(run, digest_size=8).hexdigest()}"
+
+
 def prepare_on_node(task: PrepareTask, mailbox: Any) -> None:
     """What a node does before cells come to it."""
     prepare(task, lambda event: mailbox.put.remote(event))
@@ -177,7 +183,7 @@ def prepare_on_node(task: PrepareTask, mailbox: Any) -> None:
 def run_on_node(task: CellTask, scratch: str, mailbox: Any) -> Files | Failure:
     """What a node does with a cell: run it in a directory of its own and give its files, or why there are none.
 
-    The directory outlives the worker, so that a cell whose worker died goes on if it comes back to this node.
+    The directory outlives the worker and the driver, so that a cell goes on if it comes back to this node.
     """
     tune_allocator()
     ends: list[Event] = []
