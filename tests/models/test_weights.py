@@ -241,7 +241,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, state, monkeypatch):
         raise OSError("no space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full_disk)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(OSError, match=r"weights\.safetensors cannot be written \(no space left"):
         write_state(path, state)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]

@@ -69,6 +69,8 @@ def write_state(
     try:
         part.write_bytes(save(stored, metadata=dict(metadata or {})))
         part.replace(path)
+    except OSError as error:
+        raise OSError(f"{path} cannot be written ({error.strerror or error})") from error
     finally:
         part.unlink(missing_ok=True)
 
