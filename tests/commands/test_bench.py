@@ -143,9 +143,12 @@ def test_the_report_is_written_even_where_the_table_cannot_be_shown(
         "γ".encode("ascii")
 
     monkeypatch.setattr(bench, "show", ascii_only)
-    assert grotta_bench() != 0
-    assert "'ascii' codec" in capsys.readouterr().err
-    assert (tmp_path / "out" / "report.html").stat().st_size > 1000
+    assert grotta_bench() == 1
+    shown = capsys.readouterr().err
+    page = tmp_path / "out" / "report.html"
+    assert "cannot be printed here: 'ascii' codec" in shown
+    assert f"the report is {page}" in shown
+    assert page.stat().st_size > 1000
 
 
 def test_a_full_disk_keeps_the_outcome_and_names_the_file(

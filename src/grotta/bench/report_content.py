@@ -32,6 +32,10 @@ from grotta.bench.tables_bench import (
 
 Line = tuple[str | float | None, ...]
 SOURCES = "Data, networks, versions"
+CELLS = (
+    "A cell is one method on one stream. Its command gives the same numbers again, with the same versions to the last "
+    "bit."
+)
 WHICH_ERROR = (
     "Tables average over domains, as the paper does: each domain counts the same, however many images it has. The "
     "error of all images, at which the curves end, is another where domains differ in length; each cell has both."

@@ -10,7 +10,7 @@ from grotta._version import __version__
 from grotta.bench.figures import Figure
 from grotta.bench.figures_svg import DARK_VARIABLES, FIGURE_CSS, LIGHT_VARIABLES, panel_svg, swatch_svg
 from grotta.bench.report_command import command
-from grotta.bench.report_content import SOURCES, WHICH_ERROR, Block, Listing, Report, Section, used_listing
+from grotta.bench.report_content import CELLS, SOURCES, WHICH_ERROR, Block, Listing, Report, Section, used_listing
 from grotta.bench.results import CellResult
 from grotta.bench.tables import Table
 from grotta.bench.tables_bench import both_errors, plural, row_key, row_label
@@ -135,8 +135,7 @@ def _sources(results: Sequence[CellResult]) -> str:
 def _cells(results: Sequence[CellResult]) -> str:
     listed = "\n".join(map(_cell, results))
     return (
-        '<section id="cells"><h2>All cells</h2>\n<p>A cell is one method on one stream. Its command gives the same '
-        "numbers again, with the same versions to the last bit.</p>\n"
+        f'<section id="cells"><h2>All cells</h2>\n<p>{CELLS}</p>\n'
         f"<details><summary>{plural(len(results), 'cell')}</summary>\n{listed}</details></section>"
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from grotta._version import __version__
 from grotta.bench.figures import Figure
 from grotta.bench.report_command import command
-from grotta.bench.report_content import SOURCES, WHICH_ERROR, Block, Listing, Report, used_listing
+from grotta.bench.report_content import CELLS, SOURCES, WHICH_ERROR, Block, Listing, Report, used_listing
 from grotta.bench.results import CellResult
 from grotta.bench.tables import Table
 from grotta.bench.tables_bench import mean_error
@@ -25,14 +25,16 @@ LISTING_COLUMNS = ("listing", "line", "row", "column", "value")
 
 def report_markdown(report: Report, figure_directory: str) -> str:
     """The report in GitHub's Markdown; its figures are files in ``figure_directory``."""
-    parts = [f"# {report.title}", f"Errors in per cent, lower is better. {WHICH_ERROR}"]
+    legend = "Errors in per cent, lower is better: **best**, <ins>second</ins>."
+    parts = [f"# {report.title}", f"{legend} {WHICH_ERROR}"]
     if report.warnings:
         parts.append("\n".join(["> **Warnings**", ">", *(f"> - {warning}" for warning in report.warnings)]))
     for section in report.sections:
         parts += [f"## {section.heading}", *([section.intro] if section.intro else [])]
-        parts += [_block(block, figure_directory).rstrip("\n") for block in section.blocks]
+        blocks = [_block(block, figure_directory).rstrip("\n") for block in section.blocks]
+        parts += [text.removeprefix(f"**{section.title}**\n\n") for text in blocks]
     parts += [f"## {SOURCES}", _listing(used_listing(report.results))]
-    parts += ["## All cells", *_cells(report.results), f"Made by grotta {__version__}."]
+    parts += ["## All cells", CELLS, *_cells(report.results), f"Made by grotta {__version__}."]
     return "\n\n".join(parts) + "\n"
 
 
@@ -65,9 +67,10 @@ def _block(block: Block, figure_directory: str) -> str:
 
 
 def _listing(listing: Listing) -> str:
+    numeric = [any(isinstance(row[place], float) for row in listing.rows) for place in range(len(listing.heads))]
     lines = [
         f"| {' | '.join(listing.heads)} |",
-        f"|{'---|' * len(listing.heads)}",
+        f"|{''.join('---:|' if right else '---|' for right in numeric)}",
         *(f"| {' | '.join(_item(value, listing.decimals) for value in row)} |" for row in listing.rows),
     ]
     notes = [f"- {note}" for note in listing.notes]

@@ -162,7 +162,8 @@ def _shift(scope: Scope, found: Found) -> list[Block]:
         "Figure 6a: the imbalance degree of the label distributions, and as the size of the marks their change degree "
         f"CD; {SHIFT_PERIODS} periods for each number of classes. The range of ID is up to √(1 − 1/C)."
     )
-    gammas = [f"γ = {gamma_head(gamma_name(gamma))}" for gamma in GAMMA_RANGE]
+    gammas = [gamma_head(gamma_name(gamma)) for gamma in GAMMA_RANGE]
+    heads = ("Classes", *(f"γ = {gamma}" for gamma in gammas))
     imbalances: list[Line] = [
         (labels[name], *(point.imbalance for point in points)) for name, points in degrees.items()
     ]
@@ -176,8 +177,8 @@ def _shift(scope: Scope, found: Found) -> list[Block]:
     )
     return [
         Figure("f", "Label shift against γ", caption, (panel,)),
-        Listing("id", "Imbalance degree (ID)", ("Classes", *gammas), tuple(imbalances), 3, notes),
-        Listing("cd", "Change degree (CD)", ("Classes", *gammas), tuple(changes), 3, notes),
+        Listing("id", "Imbalance degree (ID)", heads, tuple(imbalances), 3, notes),
+        Listing("cd", "Change degree (CD)", heads, tuple(changes), 3, notes),
         Listing("streams", "Streams behind ID and CD", ("Classes", "γ", "Stream"), tuple(hashes)),
     ]
 

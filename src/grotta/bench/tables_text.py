@@ -116,7 +116,7 @@ def _gain_elsewhere(table: Table) -> str:
         return ""
     doubts = [table.paper.note(row, GAIN) for row in table.paper.rows]
     doubt = next((f" ({note})" for note in doubts if note), "")
-    return f" The paper's, of the average over all its columns: {table.paper.gain:.1f}{doubt}."
+    return f" The paper's, in its average over all its columns, is {table.paper.gain:.1f}{doubt}."
 
 
 def _csv_line(table: Table, row: Row, column: str, cell: Cell) -> dict[str, object]:

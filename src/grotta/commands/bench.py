@@ -107,7 +107,11 @@ def report_and_tell(out: Path, failures: Sequence[Failure], tell: Callable[[Path
         write_report(out, page, failures=failures)
     except OSError as error:
         problem = error
-    tell(page if problem is None else None)
+    try:
+        tell(page if problem is None else None)
+    except UnicodeError as error:
+        where = f"the report is {page}" if problem is None else problem
+        raise OSError(f"the outcome cannot be printed here: {error}; {where}") from error
     if problem is not None:
         raise problem
     if failures:

@@ -77,7 +77,7 @@ def test_the_papers_gain_stands_beside_ours(make_result):
 
 
 def test_the_papers_gain_is_a_note_where_its_average_is_over_other_columns(three_methods, make_result):
-    said = "↓ Gain over the second best. The paper's, of the average over all its columns: 14.6."
+    said = "↓ Gain over the second best. The paper's, in its average over all its columns, is 14.6."
     assert said in footnotes(main_table(three_methods))
     variants = [make_result("grotta", 0.1, {"fog": e}, options=o) for e, o in [(1.0, {}), (2.0, {"k": 9})]]
     assert "↓ Gain over the second best." in footnotes(main_table(variants))
