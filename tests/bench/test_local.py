@@ -11,10 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from safetensors.torch import save_file
 
+from grotta import models
 from grotta.bench import CellResult, CellSpec, Failure, load_results, run_grid
 from grotta.bench.events import Event, Finished, Progressed, Retried, Started, Waiting
 from grotta.bench.lock import cell_lock
+from grotta.bench.report import write_report
 from grotta.bench.results import cell_directory
 
 Make = Callable[..., CellSpec]
@@ -25,6 +28,18 @@ import sys
 from grotta.bench import CellSpec, run_grid
 out, root, *specs = sys.argv[1:]
 run_grid([CellSpec.from_json(spec) for spec in specs], out, data_root=root, workers=2, checkpoint_seconds=0)
+"""
+
+
+# A limit on the size of files makes writing fail as a full disk does.
+FULL = """
+import resource, sys
+from grotta.bench import CellSpec, run_grid
+out, root, spec, size, seconds = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
+how = {"executor": "inline", "data_root": root, "checkpoint_seconds": float(seconds)}
+[outcome] = run_grid([CellSpec.from_json(spec)], out, **how)
+print(outcome.message)
 """
 
 
@@ -77,18 +92,58 @@ def test_a_cell_whose_process_always_dies_fails_with_its_last_words(
     assert load_results(tmp_path) == []
 
 
-def test_a_run_killed_at_a_random_moment_goes_on_to_the_same_bytes(
+def test_a_run_killed_at_a_random_moment_goes_on_to_the_same_bytes_and_the_same_table(
     tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents, whole: Path
 ) -> None:
     specs = [spec.to_json() for spec in grid(make_spec)]
-    process = subprocess.Popen([sys.executable, "-c", RUN, str(tmp_path), str(data_root), *specs])
-    while process.poll() is None and not list(tmp_path.glob("cells/*/checkpoint.safetensors")):
-        time.sleep(0.01)
-    time.sleep(random.uniform(0, 0.5))
-    process.kill()
-    process.wait()
-    run_grid(grid(make_spec), tmp_path, executor="inline", data_root=data_root, checkpoint_seconds=0)
-    assert contents(tmp_path) == contents(whole)
+    for number in range(5):
+        out, events = tmp_path / str(number), list[Event]()
+        process = subprocess.Popen([sys.executable, "-c", RUN, str(out), str(data_root), *specs])
+        while process.poll() is None and not list(out.glob("cells/*/checkpoint.safetensors")):
+            time.sleep(0.01)
+        time.sleep(random.uniform(0, 0.5))
+        process.kill()
+        process.wait()
+        run_grid(grid(make_spec), out, executor="inline", data_root=data_root, on_event=events.append)
+        assert contents(out) == contents(whole)
+        assert table(out, tmp_path / "killed.html") == table(whole, tmp_path / "whole.html")
+        if any(isinstance(event, Progressed) for event in events):
+            return
+    pytest.fail("the run was over before each of the kills")
+
+
+def table(out: Path, page: Path) -> bytes:
+    write_report(out, page, formats=["csv"])
+    return page.with_suffix(".csv").read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no limit on the size of files")
+@pytest.mark.parametrize(
+    ("file", "size", "seconds"),
+    [
+        ("checkpoint.npz", 3_000, 0.0),
+        ("checkpoint.safetensors", 12_000, 0.0),
+        ("records.npz", 3_000, 1e9),
+        ("result.json", 7_000, 1e9),
+    ],
+)
+def test_a_file_that_cannot_be_written_leaves_nothing_that_counts_and_no_litter(
+    tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents, file: str, size: int, seconds: float
+) -> None:
+    weights = tmp_path / "net.safetensors"
+    detour = "/." * (2000 if file == "result.json" else 1)  # makes that file longer than the records
+    save_file(models.create_model("fashion_resnet8", num_classes=10, seed=1).state_dict(), weights)
+    spec = make_spec("grotta", domains=("fog",), model=f"fashion_resnet8@{detour}{weights}")
+    words = [str(tmp_path / "out"), str(data_root), spec.to_json(), str(size), str(seconds)]
+    run = subprocess.run([sys.executable, "-c", FULL, *words], capture_output=True, text=True, check=True)
+    assert "File too large" in run.stdout
+    assert load_results(tmp_path / "out") == []
+    directory = cell_directory(tmp_path / "out", spec)
+    assert not (directory / file).exists()
+    assert not list(directory.glob("*.part"))
+    for out in ("out", "whole"):
+        run_grid([spec], tmp_path / out, executor="inline", data_root=data_root)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 def test_two_runs_at_once_in_one_directory_share_the_work(
