@@ -76,7 +76,7 @@ def test_a_server_that_knows_no_ranges_does_not_shorten_what_is_already_download
 
 @pytest.mark.parametrize("length", ["many", "-1"])
 def test_a_length_that_is_no_number_is_a_clear_error(server, tmp_path, length):
-    remote = server.put("a.bin", CONTENT)
+    remote = server.put("a.bin", b"short")
     server.content_length = length
     with pytest.raises(DownloadError, match=rf"a\.bin: the server gives '{length}' as Content-Length"):
         download(remote, tmp_path)
