@@ -1,18 +1,17 @@
-"""Root mean square distance to the clean pictures, 0..255, on real data. Needs GROTTA_DATA.
+"""Root mean square distance to the clean pictures, 0..255, on real data, found through GROTTA_DATA and the cache.
 
 The tables hold what the published generator gives (its own code, with OpenCV, SciPy, ImageMagick and the original frost
 pictures): for the random kinds the mean of several runs.
 """
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PIL import Image
 
+from grotta.data import DataNotFoundError, load_clean
 from grotta.data.corruptions import CORRUPTIONS, Scale, corrupt
 from grotta.data.corruptions.pixels import Images
+from grotta.data.roots import data_roots
 
 pytestmark = pytest.mark.real
 
@@ -64,25 +63,22 @@ POINTS = {
 LOOSE = {"motion_blur", "snow", "fog", "frost", "elastic_transform", "glass_blur"}
 
 
-def find(*names: str) -> Path:
-    """The first of these files or folders that one of the data roots has."""
-    roots = [Path(root) for root in os.environ.get("GROTTA_DATA", "").split(os.pathsep) if root]
-    for path in (root / name for root in roots for name in names):
-        if path.exists():
-            return path
-    pytest.skip(f"none of {', '.join(names)} under GROTTA_DATA")
-
-
 @pytest.fixture(scope="module")
 def cifar() -> Images:
-    rows = np.asarray(Image.open(find("cifar10/test_batch.png", "cifar10/test.png")).convert("RGB"))
-    return rows.reshape(-1, 32, 32, 3)[:200]
+    # Set up before the cache of the tests, so that CIFAR-10 is found in the user's own too.
+    try:
+        images, _ = load_clean("cifar10", download=False)
+    except DataNotFoundError as error:
+        pytest.skip(str(error))
+    return images[:200].permute(0, 2, 3, 1).numpy()
 
 
 @pytest.fixture(scope="module")
 def imagenet() -> Images:
-    folder = find("imagenet-val-1k")
-    paths = [folder / f"{number:04d}.jpg" for number in range(50)]
+    folders = [root / "imagenet-val-1k" for root in data_roots() if (root / "imagenet-val-1k").is_dir()]
+    if not folders:
+        pytest.skip("no imagenet-val-1k under GROTTA_DATA")
+    paths = [folders[0] / f"{number:04d}.jpg" for number in range(50)]
     return np.stack([np.asarray(Image.open(path).convert("RGB"))[16:240, 16:240] for path in paths])
 
 
