@@ -39,7 +39,7 @@ def progressed(of: CellSpec, images: int, wrong: int) -> Progressed:
 
 SOURCE, TENT, TENT_4 = spec("source"), spec("tent"), spec("tent", 1e-4)
 STORY: list[Event] = [
-    Preparing("fashion-c", "fog", 1, 1),
+    Preparing("fashion-c fog", 1, 1),
     Started(TENT, "process 1"),
     progressed(TENT, 250, 100),
     Retried(TENT, "its process ended with signal 9"),

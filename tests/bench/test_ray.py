@@ -1,17 +1,20 @@
-"""A real cluster of two nodes on this machine, one of which dies in the middle."""
+"""A real cluster of two nodes on this machine: one dies in the middle, one joins late, none sees our files."""
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from grotta.bench import CellResult, CellSpec, Failure, load_results, run_grid
+from grotta.bench import CellResult, CellSpec, Failure, load_results, run_grid, supplies
 from grotta.bench.events import Event, Finished, Preparing, Progressed, Retried, Started, Waiting
 from grotta.bench.lock import cell_lock
 from grotta.bench.results import cell_directory
+from grotta.models.bundled import bundled_path
 
 pytestmark = [pytest.mark.distributed, pytest.mark.filterwarnings("ignore")]
 
@@ -111,3 +114,48 @@ def test_a_ray_of_our_own_does_the_same_and_is_gone_afterwards(
     assert len(load_results(tmp_path / "ray")) == 3
     assert contents(tmp_path / "inline").items() <= contents(tmp_path / "ray").items()
     assert not ray.is_initialized()
+
+
+def test_nodes_that_do_not_see_our_files_are_sent_them_once(
+    tmp_path: Path,
+    data_root: Path,
+    make_spec: Make,
+    contents: Contents,
+    cluster: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = tmp_path / "root"
+    shutil.copytree(data_root, root)
+    shutil.copy(bundled_path("fashion_resnet8"), root / "net.safetensors")
+    model = "fashion_resnet8@net.safetensors"
+    specs = [make_spec(method, model=model, batch_size=4) for method in ("source", "bn", "tent", "lame", "note")]
+    run_grid(specs, tmp_path / "inline", executor="inline", data_root=root)
+
+    def unseen(*arguments: Any) -> supplies.Extract:  # the nodes are on our machine: to them, our files look changed
+        taken = seen(*arguments)
+        return replace(taken, status=(taken.status[0], taken.status[1] + 1))
+
+    seen = supplies.extract
+    monkeypatch.setattr(supplies, "extract", unseen)
+    [early] = cluster.worker_nodes
+    cluster.remove_node(early)
+    caches = [tmp_path / name for name in ("first", "late")]
+    cluster.add_node(num_cpus=1, object_store_memory=100 * 2**20, env_vars={"GROTTA_CACHE": str(caches[0])})
+    events: list[Event] = []
+
+    def on_event(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, Finished) and not caches[1].exists():
+            caches[1].mkdir()
+            cluster.add_node(num_cpus=1, object_store_memory=100 * 2**20, env_vars={"GROTTA_CACHE": str(caches[1])})
+
+    how: Any = {"executor": "ray", "address": cluster.address, "data_root": root, "on_event": on_event}
+    outcomes = run_grid(specs, tmp_path / "ray", **how)
+    assert [outcome for outcome in outcomes if isinstance(outcome, Failure)] == []
+    assert contents(tmp_path / "ray") == contents(tmp_path / "inline")
+    received = [sorted(path.name for path in cache.glob("received/*")) for cache in caches]
+    assert [Path(name).suffix for name in received[0]].count(".npy") == 2
+    assert [Path(name).suffix for name in received[0]].count(".safetensors") == 1
+    assert received[1] in ([], received[0])  # whether a cell still came to the late node is the scheduler's choice
+    sent = [event.what for event in events if isinstance(event, Preparing) and event.what.startswith("sending")]
+    assert {"sending cifar10-c fog, nodes: 2", "sending the weights net.safetensors, nodes: 2"} <= set(sent)

@@ -9,7 +9,7 @@ import pytest
 from grotta.bench import CellSpec, run_cell
 from grotta.bench.attempt import CellTask
 from grotta.bench.events import Event, Failure, Progressed
-from grotta.bench.ray_executor import run_on_node, scratch_name
+from grotta.bench.ray_node import run_on_node, scratch_name
 
 Make = Callable[..., CellSpec]
 

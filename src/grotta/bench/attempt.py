@@ -14,6 +14,7 @@ from grotta.bench.cell import CHECKPOINT_SECONDS, Progress, run_cell
 from grotta.bench.events import Emit, Failure, Finished, Preparing, Progressed, Started, Waiting, Warned
 from grotta.bench.lock import CellBusyError
 from grotta.bench.spec import CellSpec
+from grotta.bench.supplies import Supply
 
 # Progress is for eyes: more often than this it only costs.
 PROGRESS_SECONDS = 0.2
@@ -21,7 +22,7 @@ PROGRESS_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class CellTask:
-    """A cell to run, and where; fields as the arguments of ``run_cell``."""
+    """A cell to run, and where; fields as the arguments of ``run_cell``, and the data and network it brings along."""
 
     spec: CellSpec
     out: Path
@@ -29,6 +30,7 @@ class CellTask:
     device: str = "cpu"
     wait: bool = False
     checkpoint_seconds: float = CHECKPOINT_SECONDS
+    supply: Supply | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def shared_data(tasks: Sequence[CellTask]) -> list[PrepareTask]:
 
 def prepare(task: PrepareTask, emit: Emit) -> None:
     """Make the images of a domain, if they are not there."""
-    emit(Preparing(task.dataset, task.domain, task.number, task.total))
+    emit(Preparing(f"{task.dataset} {task.domain}", task.number, task.total))
     with contextlib.suppress(Exception):  # the cells that need them will say what is wrong
         data.load(
             task.dataset, root=task.data_root, domains=[task.domain], image_size=task.image_size, keep_decoded=True
@@ -86,6 +88,7 @@ def attempt(task: CellTask, emit: Emit) -> None:
                 on_progress=throttle,
                 wait=task.wait,
                 checkpoint_seconds=task.checkpoint_seconds,
+                open_with=task.supply.open if task.supply else None,
             )
         except CellBusyError:
             return emit(Waiting(spec))

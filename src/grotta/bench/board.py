@@ -105,7 +105,7 @@ class LiveBoard:
         bar = ProgressBar(total=1.0, completed=self.tracker.share_done, width=40)
         head = Table.grid(padding=(0, 1))
         head.add_row(bar, summary(self.tracker))
-        preparing = [Text(f"making data: {self.tracker.preparing}", style="cyan")] if self.tracker.preparing else []
+        preparing = [Text(f"data: {self.tracker.preparing}", style="cyan")] if self.tracker.preparing else []
         warnings = [Text(f"note: {warning}", style="yellow") for warning in self.tracker.warnings]
         return Group(head, *preparing, matrix(self.tracker, self.console.height - 8 - len(warnings)), *warnings)
 

@@ -68,6 +68,7 @@ def run_cell(
     on_progress: OnProgress = lambda progress: None,
     wait: bool = True,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    open_with: Callable[[CellSpec, str], Setting] | None = None,
 ) -> CellResult:
     """Run a cell, or go on with it where it was stopped, or read its result if it has finished.
 
@@ -82,6 +83,7 @@ def run_cell(
         on_progress: called after every batch.
         wait: for another process that is running the same cell; if not, that is a ``CellBusyError``.
         checkpoint_seconds: between two checkpoints, at least.
+        open_with: opens the data and the network of a spec on a device; they are looked for on this machine by default.
     """
     directory, root = cell_directory(Path(out), spec), None if data_root is None else Path(data_root)
     with cell_lock(directory, wait=wait):
@@ -91,7 +93,7 @@ def run_cell(
         on_start()
         write_file(directory / SPEC, spec.to_json().encode())
         forget_peak_memory()
-        setting = open_setting(spec, root, device)
+        setting = open_with(spec, device) if open_with else open_setting(spec, root, device)
         with one_thread():
             return _run(spec, directory, setting, on_progress, checkpoint_seconds)
 

@@ -10,10 +10,9 @@ from grotta.bench.spec import CellSpec
 
 @dataclass(frozen=True)
 class Preparing:
-    """The images of a domain, the ``number``-th of ``total``, are being made or found before any cell needs them."""
+    """Data, the ``number``-th of ``total``, is being made, found or sent before any cell needs it."""
 
-    dataset: str
-    domain: str
+    what: str
     number: int
     total: int
 

@@ -163,6 +163,13 @@ def run_local(tasks: Sequence[CellTask], *, workers: int | None, emit: Emit) -> 
                 emit(event)
 
 
+def make_data(tasks: Sequence[CellTask], *, emit: Emit) -> None:
+    """Make the data that cells share, with all cores of this machine."""
+    with Pool(cores()) as pool:
+        for event in pool.run(shared_data(tasks)):
+            emit(event)
+
+
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

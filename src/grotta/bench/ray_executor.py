@@ -1,52 +1,41 @@
 """Cells on a Ray cluster: the same cells, the same events, the same bytes as on one machine.
 
-Nodes share nothing but the network. Each makes the data that it needs once, in its own cache; the files of a finished
-cell come back as bytes and are written here. A cell whose worker or node dies runs again on another one.
+Nodes share nothing but the network. Pictures and weights are those of this machine: a node that does not see them is
+sent them once, into its cache. The files of a finished cell come back as bytes and are written here. A cell whose
+worker or node dies runs again on another one.
 """
 
 import contextlib
-import hashlib
 import logging
-import platform
-import shutil
-import tempfile
 import time
+import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from grotta.bench import checkpoint
-from grotta.bench.attempt import CellTask, PrepareTask, attempt, one_line, prepare, shared_data
-from grotta.bench.events import Emit, Event, Failure, Finished, Retried, Waiting, Warned
+from grotta.bench.attempt import CellTask, one_line
+from grotta.bench.events import Emit, Event, Failure, Finished, Preparing, Retried, Waiting, Warned
+from grotta.bench.local import make_data
 from grotta.bench.lock import CellBusyError, cell_lock
 from grotta.bench.present import Present
-from grotta.bench.results import RECORDS, RESULT, SPEC, TIMING, CellResult, cell_directory, read_result, write_file
-from grotta.bench.tune import tune_allocator
+from grotta.bench.ray_node import (
+    FILES,
+    Files,
+    Lacking,
+    Mailbox,
+    lacking_on_node,
+    receive_on_node,
+    run_on_node,
+    scratch_name,
+)
+from grotta.bench.results import CellResult, cell_directory, read_result, write_file
+from grotta.bench.supplies import Supply, pack
 
 # Nodes of a cluster come and go; a cell that takes its worker down every time must end all the same.
 ATTEMPTS = 4
 POLL_SECONDS = 0.2
-_FILES = (SPEC, RECORDS, TIMING, RESULT)  # the result last: it is what makes a cell finished
-
-Files = dict[str, bytes]
-
-
-class Mailbox:
-    """Events on their way from the nodes to the driver; lives as an actor beside the driver."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def put(self, event: Event) -> None:
-        """Leave an event."""
-        self.events.append(event)
-
-    def take(self) -> list[Event]:
-        """The events since the last time."""
-        events, self.events = self.events, []
-        return events
 
 
 def run_ray(tasks: Sequence[CellTask], *, workers: int | None, address: str | None, emit: Emit) -> None:
@@ -63,7 +52,8 @@ class Driver:
         self.tasks = tasks
         self.workers = workers
         self.emit = emit
-        self.todo = deque((task, 1) for task in tasks)
+        self.todo: deque[tuple[CellTask, int]] = deque()
+        self.problems: dict[str, str] = {}  # of nodes that could not take their data
         self.busy: set[str] = set()
         self.flying: dict[Any, tuple[CellTask, int, contextlib.ExitStack]] = {}
         context = ray.get_runtime_context()
@@ -72,7 +62,9 @@ class Driver:
 
     def run(self) -> None:
         """Run all cells."""
-        self._prepare()
+        make_data(self.tasks, emit=self.emit)
+        self.todo = deque((task, 1) for task in self._supplied())
+        self._supply([node["NodeID"] for node in self.ray.nodes() if node["Alive"] and node["Resources"].get("CPU")])
         try:
             while self.todo or self.flying:
                 self._hand_out()
@@ -84,19 +76,44 @@ class Driver:
                 self.ray.cancel(reference, force=True)
                 held.close()
 
-    def _prepare(self) -> None:
-        """Let every node make the data, before cells compete for it; one that joins later makes its own."""
+    def _supplied(self) -> Iterator[CellTask]:
+        """The cells with what they take along; one whose data or network cannot be had is a failure."""
+        packed: dict[tuple[object, ...], Supply] = {}
+        for task in self.tasks:
+            spec = task.spec
+            key = spec.dataset, spec.domains, spec.image_size, spec.model
+            try:
+                packed[key] = packed.get(key) or pack(spec, task.data_root)
+            except Exception as error:
+                self.emit(Failure(spec, one_line(error), traceback.format_exc()))
+            else:
+                yield replace(task, supply=packed[key])
+
+    def _supply(self, nodes: Sequence[str]) -> None:
+        """Send nodes the data that they lack; what one cannot take it says when a cell comes to it."""
+        extracts = dict.fromkeys(extract for task, _ in self.todo if task.supply for extract in task.supply.extracts)
+        answers = self._ask(lacking_on_node, nodes, list(extracts))
+        lacked = {extract: [node for node in nodes if extract in answers.get(node, ())] for extract in extracts}
+        sent = {extract: nodes for extract, nodes in lacked.items() if nodes}
+        for number, (extract, takers) in enumerate(sent.items(), start=1):
+            self.emit(Preparing(f"sending {extract.what}, nodes: {len(takers)}", number, len(sent)))
+            parts = [self.ray.put(part) for part in extract.parts()]
+            self.problems |= self._ask(receive_on_node, takers, extract, parts)
+
+    def _ask(self, function: Any, nodes: Sequence[str], *arguments: Any) -> dict[str, Any]:
+        """Call a function on nodes, beside whatever they are running; a node that is lost gives no answer."""
         affinity = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        nodes = [node["NodeID"] for node in self.ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
-        function = self.ray.remote(prepare_on_node)
-        pending = [
-            function.options(max_retries=0, scheduling_strategy=affinity(node, soft=False)).remote(task, self.mailbox)
-            for task in shared_data(self.tasks)
+        asked = self.ray.remote(function)
+        options = {"num_cpus": 0, "max_retries": 0}
+        pending = {
+            node: asked.options(**options, scheduling_strategy=affinity(node, soft=False)).remote(*arguments)
             for node in nodes
-        ]
-        while pending:
-            _, pending = self.ray.wait(pending, timeout=POLL_SECONDS)
-            self._pass_on()
+        }
+        answers = {}
+        for node, reference in pending.items():
+            with contextlib.suppress(self.ray.exceptions.RayError):
+                answers[node] = self.ray.get(reference)
+        return answers
 
     def _hand_out(self) -> None:
         """Start as many cells as there is room for; one that another run has goes to the end."""
@@ -153,7 +170,7 @@ class Driver:
         task, number, held = self.flying.pop(reference)
         with held:
             try:
-                outcome: Files | Failure = self.ray.get(reference)
+                outcome: Files | Failure | Lacking = self.ray.get(reference)
             except self.ray.exceptions.RayError as error:
                 self._pass_on()
                 if number < ATTEMPTS:
@@ -161,6 +178,13 @@ class Driver:
                     self.todo.appendleft((task, number + 1))
                     return
                 outcome = Failure(task.spec, f"{_reason(error)} ({ATTEMPTS} times)", str(error))
+            if isinstance(outcome, Lacking):
+                if number < ATTEMPTS:
+                    self.todo.appendleft((task, number + 1))
+                    self._supply([outcome.node])
+                    return
+                problem = self.problems.get(outcome.node) or "they were sent, and are not there"
+                outcome = Failure(task.spec, f"its data did not reach node {outcome.node}: {problem}")
             self._pass_on()
             self.emit(outcome if isinstance(outcome, Failure) else _written(task, outcome))
 
@@ -169,44 +193,10 @@ class Driver:
             self.emit(event)
 
 
-def scratch_name(out: Path) -> str:
-    """What the nodes' directories for the cells of a run begin with: the same for whoever goes on with that run."""
-    run = f"{platform.node()}:{out.resolve()}".encode()
-    return f"grotta-{hashlib.blake2b(run, digest_size=8).hexdigest()}"
-
-
-def prepare_on_node(task: PrepareTask, mailbox: Any) -> None:
-    """What a node does before cells come to it."""
-    prepare(task, lambda event: mailbox.put.remote(event))
-
-
-def run_on_node(task: CellTask, scratch: str, mailbox: Any) -> Files | Failure:
-    """What a node does with a cell: run it in a directory of its own and give its files, or why there are none.
-
-    The directory outlives the worker and the driver, so that a cell goes on if it comes back to this node.
-    """
-    tune_allocator()
-    ends: list[Event] = []
-
-    def send(event: Event) -> None:
-        if isinstance(event, Finished | Failure):
-            ends.append(event)
-        else:
-            mailbox.put.remote(event)
-
-    out = Path(tempfile.gettempdir()) / f"{scratch}-{task.spec.id}"
-    attempt(replace(task, out=out, wait=True), send)
-    [end] = ends
-    directory = cell_directory(out, task.spec)
-    files = {} if isinstance(end, Failure) else {name: (directory / name).read_bytes() for name in _FILES}
-    shutil.rmtree(out, ignore_errors=True)
-    return end if isinstance(end, Failure) else files
-
-
 def _written(task: CellTask, files: Files) -> Event:
     directory = cell_directory(task.out, task.spec)
     try:
-        for name in _FILES:
+        for name in FILES:
             write_file(directory / name, files[name])
         checkpoint.remove(directory)  # of a run on this machine that was stopped
         result = read_result(directory)

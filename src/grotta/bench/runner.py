@@ -55,7 +55,8 @@ def run_grid(
         raise ValueError(f"workers: expected at least 1, got {workers}")
     if executor not in get_args(Executor):
         raise ValueError(f"executor: expected one of {', '.join(get_args(Executor))}, got {executor!r}")
-    setting.check_device(device)
+    if executor != "ray":  # where networks run on a cluster is the nodes' affair
+        setting.check_device(device)
     for spec in specs:
         setting.check(spec)
     out, root = Path(directory), None if data_root is None else Path(data_root)

@@ -59,15 +59,17 @@ def check(spec: CellSpec) -> None:
 
 
 def check_device(device: str) -> None:
-    """Raise a ``ValueError`` if networks cannot run on ``device``.
+    """Raise a ``ValueError`` if numbers cannot be kept and read on ``device``.
 
     >>> check_device("cpu")
     """
     try:
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ValueError(f"device: cannot use {device!r}: {reason}") from None
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ValueError(
+            f"device: {device!r} cannot be used here ({reason}); expected cpu, cuda, cuda:1, ..."
+        ) from None
 
 
 def open_dataset(spec: CellSpec, data_root: Path | None) -> data.DomainDataset:
@@ -80,10 +82,14 @@ def open_setting(spec: CellSpec, data_root: Path | None, device: str = "cpu") ->
     check(spec)
     check_device(device)
     dataset = open_dataset(spec, data_root)
-    labels = tuple(dataset.labels(domain) for domain in dataset.domains)
     name = model_name(spec.model, dataset)
-    stream = make_stream(spec, labels, dataset.num_classes)
-    return Setting(dataset, labels, stream, load_model(name, dataset.num_classes, data_root).to(device), name)
+    return make_setting(spec, dataset, load_model(name, dataset.num_classes, data_root).to(device), name)
+
+
+def make_setting(spec: CellSpec, dataset: data.DomainDataset, model: nn.Module, name: str) -> Setting:
+    """What a cell runs on, given its data and its network."""
+    labels = tuple(dataset.labels(domain) for domain in dataset.domains)
+    return Setting(dataset, labels, make_stream(spec, labels, dataset.num_classes), model, name)
 
 
 def make_stream(spec: CellSpec, labels: tuple[npt.NDArray[np.int64], ...], num_classes: int) -> streams.Stream:
@@ -110,7 +116,7 @@ def load_model(name: str, num_classes: int, data_root: Path | None = None) -> nn
     A relative ``WEIGHTS`` that is not a file here is looked for in the data roots, so that a result names no folder of
     the machine that made it.
     """
-    architecture, weights = _find_weights(name, data_root)
+    architecture, weights = find_weights(name, data_root)
     return models.create_model(architecture, weights=weights or "bundled", num_classes=num_classes)
 
 
@@ -119,7 +125,7 @@ def check_model(name: str, data_root: Path | None = None) -> None:
 
     >>> check_model("fashion_resnet8")
     """
-    architecture, weights = _find_weights(name, data_root)
+    architecture, weights = find_weights(name, data_root)
     if architecture not in models.list_models():
         raise ValueError(f"model: no network {architecture!r}; there are: {', '.join(models.list_models())}")
     if weights and not Path(weights).is_file():
@@ -128,7 +134,7 @@ def check_model(name: str, data_root: Path | None = None) -> None:
         raise ValueError(f"model: no weights come with {architecture}; give a file of them as {architecture}@WEIGHTS")
 
 
-def _find_weights(name: str, data_root: Path | None) -> tuple[str, str]:
+def find_weights(name: str, data_root: Path | None) -> tuple[str, str]:
     """The network's name, and the file of its weights, if one is named."""
     architecture, _, weights = name.partition("@")
     if weights and not Path(weights).is_file():

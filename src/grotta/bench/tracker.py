@@ -50,7 +50,7 @@ class Tracker:
     def see(self, event: Event) -> None:
         """Take note of an event."""
         if isinstance(event, Preparing):
-            self.preparing = f"{event.dataset} {event.domain} ({event.number} of {event.total})"
+            self.preparing = f"{event.what} ({event.number} of {event.total})"
             return
         cell = self.cells[event.spec.id]
         if isinstance(event, Started):

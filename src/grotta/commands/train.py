@@ -13,6 +13,7 @@ import torch
 import typer
 from torch import nn
 
+from grotta.bench.setting import check_device
 from grotta.commands.options import DataRoot, Device, Json
 from grotta.commands.source_data import choose_split, open_source
 from grotta.models.bundled import bundled_path
@@ -46,21 +47,6 @@ def _origin(path: Path) -> str:
     """How the weights in ``path`` were made, if they are a model of this command."""
     card = read_card(path)
     return f" (`{card['command']}`, accuracy {100 * card['accuracy']:.2f} %)" if card else ""
-
-
-def usable_device(name: str) -> torch.device:
-    """The device called ``name``, if numbers can be kept and read there.
-
-    >>> usable_device("cpu")
-    device(type='cpu')
-    """
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ValueError(f"device: {name!r} cannot be used here ({reason}); expected cpu, cuda, cuda:1, ...") from error
-    return device
 
 
 def make_folder(out: Path) -> None:
@@ -155,7 +141,8 @@ def train(
     Example: grotta train pacs --domain photo --model mobilenet_v2 --weights mobilenet_v2-b0353104.pth --lr 0.01
     """
     recipe = Recipe(epochs, batch_size, lr, momentum, weight_decay, label_smoothing, warmup, shift, flip, seed)
-    place = usable_device(device)
+    check_device(device)
+    place = torch.device(device)
     source = open_source(dataset, domain, image_size, data_root)
     name = model or source.default_model
     if not name:

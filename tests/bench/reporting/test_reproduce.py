@@ -284,7 +284,7 @@ def test_grotta_reproduce_says_what_is_wrong(words, said, tmp_path, monkeypatch)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--device", "nowhere"], "device: cannot use 'nowhere'"),
+        (["--device", "nowhere"], "device: 'nowhere' cannot be used here"),
         (["--executor", "magic"], "executor: expected one of"),
         (["--workers", "0"], "workers: expected at least 1"),
         (["--address", "here:1"], "address: only with --executor ray; got 'here:1'"),
