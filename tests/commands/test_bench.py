@@ -162,6 +162,7 @@ def test_a_full_disk_keeps_the_outcome_and_names_the_file(
     shown = capsys.readouterr()
     outcome = json.loads(shown.out)
     assert (len(outcome["cells"]), outcome["report"]) == (4, None)
+    assert all(cell["error_mean_over_domains"] == cell["domain_errors"]["fog"] for cell in outcome["cells"])
     page = tmp_path / "out" / "report.html"
     assert f"cannot write {page}: No space left on device; the results of the cells are kept" in shown.err
     assert grotta_bench() == 1

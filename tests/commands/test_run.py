@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,8 +8,9 @@ import pytest
 
 from grotta.bench import CellSpec, run_cell
 from grotta.bench.report_command import command
-from grotta.bench.results import cell_directory
+from grotta.bench.results import CellResult, cell_directory
 from grotta.cli import main
+from grotta.commands.run import to_json, to_text
 
 Grotta = Callable[..., int]
 
@@ -49,11 +51,11 @@ def test_one_cell_is_run_and_shown(grotta_run: Grotta, capsys: pytest.CaptureFix
     assert grotta_run(gamma="1e-4") == 0
     shown = capsys.readouterr()
     first, fog, snow, last = shown.out.splitlines()
-    assert first.startswith("tent on cifar10-c, gamma 0.0001: error ")
+    assert re.fullmatch(r"tent on cifar10-c, gamma 0\.0001: error [0-9.]+ % of all images and mean over domains", first)
     assert fog.split()[0] == "fog"
     assert snow.split()[0] == "snow"
     assert last.startswith("140 images, ")
-    assert "tent error" in shown.err
+    assert re.search(r"tent error [0-9.]+ % of all images so far, snow [0-9.]+ %", shown.err)
     assert "images/s" in shown.err
 
 
@@ -63,7 +65,37 @@ def test_json_holds_the_result_and_the_options(grotta_run: Grotta, capsys: pytes
     assert values["spec"]["options"] == {"k": 3, "output": "laplacian"}
     assert values["spec"]["seed"] == 2
     assert set(values["domain_errors"]) == {"fog", "snow"}
+    assert values["error_mean_over_domains"] == pytest.approx(sum(values["domain_errors"].values()) / 2)
     assert values["seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("snow", "error", "named"),
+    [
+        (50.0, 140 / 3, "error 46.67 % of all images, 45.00 % mean over domains"),  # snow is twice as long as fog
+        (50.0, 45.0, "error 45.00 % of all images and mean over domains"),
+        (50.001, 45.0, "error 45.00 % of all images and mean over domains"),
+        (None, 40.0, "error 40.00 % of all images and mean over domains"),
+    ],
+)
+def test_both_errors_are_named_and_equal_ones_said_once(snow: float | None, error: float, named: str) -> None:
+    domain_errors = {"fog": 40.0} if snow is None else {"fog": 40.0, "snow": snow}
+    result = CellResult(
+        spec=CellSpec(method="bn", dataset="cifar10-c", domains=tuple(domain_errors), gamma=0.1),
+        model="net",
+        model_fingerprint="",
+        stream_hash="",
+        error=error,
+        domain_errors=domain_errors,
+        images=300,
+        classes=10,
+        provenance="published",
+        versions={},
+    )
+    assert to_text(result).splitlines()[0] == f"bn on cifar10-c, gamma 0.1: {named}"
+    values = to_json(result)
+    mean = sum(domain_errors.values()) / len(domain_errors)
+    assert (values["error"], values["error_mean_over_domains"]) == (error, pytest.approx(mean))
 
 
 def test_the_command_of_a_spec_runs_that_spec(

@@ -11,6 +11,7 @@ from PIL import Image
 from grotta.cli import main
 from grotta.commands import source_data
 from grotta.commands import train as command
+from grotta.data.registry import ENTRIES
 from grotta.models import create_model
 from grotta.models.state_file import read_metadata, read_state
 
@@ -151,6 +152,14 @@ def test_imagenet_is_trained_on_its_training_and_measured_on_its_validation_pict
     assert (data["dataset"], data["num_classes"], data["image_shape"]) == ("imagenet", 1000, [3, 16, 16])
     assert (data["trained_on"], data["trained_images"]) == ("the training pictures", 3)
     assert (data["measured_on"], data["measured_images"]) == ("the validation pictures", 2)
+
+
+@pytest.mark.parametrize("place", ["imagenet/train", "ImageNet/train", "ILSVRC2012/train", "train"])
+def test_training_pictures_are_listed_where_training_looks_for_them(imagenet, place):
+    (imagenet / place).parent.mkdir(exist_ok=True)
+    (imagenet / "imagenet" / "train").rename(imagenet / place)
+    here = dict(ENTRIES["imagenet"].find([imagenet]).here)
+    assert here == {"val": imagenet / "imagenet" / "val", "train": source_data.find_training([imagenet])}
 
 
 def test_labels_of_imagenet_are_places_among_the_class_folders(imagenet):

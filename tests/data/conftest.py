@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from grotta.data import cifar
 from grotta.data.download import Remote
 
 
@@ -21,6 +22,16 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.F
     if request.node.get_closest_marker("real") is None:
         monkeypatch.delenv("GROTTA_DATA", raising=False)
     return tmp_path / "cache"
+
+
+@pytest.fixture
+def few_cifar_pictures(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Let CIFAR have a few pictures a file: one file to test with, five times as many pictures to train on."""
+
+    def set_count(count: int) -> None:
+        monkeypatch.setattr(cifar, "COUNTS", {"train": 5 * count, "test": count})
+
+    return set_count
 
 
 @pytest.fixture

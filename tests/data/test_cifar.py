@@ -10,9 +10,15 @@ import torch
 from PIL import Image
 
 import grotta.data
-from grotta.data import DamagedDataError, DataNotFoundError
+from grotta.data import DamagedDataError, DataNotFoundError, cifar
 
 COUNT = 4
+COUNTS = cifar.COUNTS  # of the real thing
+
+
+@pytest.fixture(autouse=True)
+def few_pictures(few_cifar_pictures):
+    few_cifar_pictures(COUNT)
 
 
 def content(num_classes, seed=0, count=COUNT):
@@ -44,7 +50,7 @@ def write_binary(folder, name="cifar10"):
 
 def write_binary_100(folder):
     folder.mkdir(parents=True)
-    train, test = content(100, 0), content(100, 1)
+    train, test = content(100, 0, 5 * COUNT), content(100, 1)
     (folder / "train.bin").write_bytes(records(*train, 2))
     (folder / "test.bin").write_bytes(records(*test, 2))
     return train, test
@@ -141,6 +147,42 @@ def test_a_truncated_binary_file_is_a_clear_error(tmp_path, keep):
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(DamagedDataError, match=rf"test_batch\.bin is cut short: {keep} bytes"):
         grotta.data.load_clean("cifar10", root=tmp_path)
+
+
+@pytest.mark.parametrize(("split", "file"), [("test", "test_batch"), ("train", "data_batch_3")])
+@pytest.mark.parametrize("pack", [False, True])
+def test_a_binary_file_that_ends_between_two_pictures_is_a_clear_error(tmp_path, split, file, pack):
+    folder = tmp_path / ("made" if pack else ".") / "cifar-10-batches-bin"
+    write_binary(folder)
+    path = folder / f"{file}.bin"
+    path.write_bytes(path.read_bytes()[: 3073 * (COUNT - 1)])
+    if pack:
+        write_tar(tmp_path, folder, "cifar-10-binary.tar.gz")
+    with pytest.raises(DamagedDataError, match=rf"{file}\.bin has {COUNT - 1} pictures; expected {COUNT}$"):
+        grotta.data.load_clean("cifar10", split, root=tmp_path)
+
+
+def test_a_strip_with_too_many_rows_is_a_clear_error(tmp_path):
+    write_npm(tmp_path / "cifar10")
+    images, labels = content(10, count=COUNT + 1)
+    write_strip(tmp_path / "cifar10" / "test_batch.png", images)
+    (tmp_path / "cifar10" / "test_lables.json").write_text(json.dumps(labels.tolist()))
+    with pytest.raises(DamagedDataError, match=rf"test_batch\.png has {COUNT + 1} pictures; expected {COUNT}$"):
+        grotta.data.load_clean("cifar10", root=tmp_path)
+
+
+@pytest.mark.parametrize(("name", "classes"), [("cifar10", 10), ("cifar100", 100)])
+@pytest.mark.parametrize(("split", "expected"), [("test", "10,000"), ("train", "50,000")])
+def test_arrays_with_another_number_of_pictures_are_a_clear_error(
+    tmp_path, monkeypatch, name, classes, split, expected
+):
+    monkeypatch.setattr(cifar, "COUNTS", COUNTS)
+    (tmp_path / name).mkdir()
+    for part, array in zip(("images", "labels"), content(classes)):
+        np.save(tmp_path / name / f"{split}_{part}.npy", array)
+    message = rf"{split}_images\.npy has {COUNT} pictures; expected {expected}; remove {split}_images\.npy and"
+    with pytest.raises(DamagedDataError, match=message):
+        grotta.data.load_clean(name, split, root=tmp_path)
 
 
 def test_a_truncated_archive_is_a_clear_error(tmp_path):

@@ -62,6 +62,36 @@ def test_list_names_what_is_missing_of_what_is_here_in_part(tmp_path, make_pictu
     assert "  missing: train\n" in run("list", "--data-root", tmp_path).output
 
 
+def test_list_names_the_training_pictures_of_imagenet(tmp_path, make_picture):
+    place = tmp_path / "imagenet" / "train"
+    place.mkdir(parents=True)
+    assert json.loads(run("list", "--json", "--data-root", tmp_path).output)["datasets"]["imagenet"]["here"] == {}
+    make_picture(place / "n01440764" / "a.JPEG")
+    output = run("list", "--data-root", tmp_path).output
+    assert f"  here: train, {place}\n  missing: val\n" in output
+    assert "training pictures for grotta train" in output
+
+
+def test_imagenet_without_training_pictures_is_all_that_was_to_be_got(tmp_path, make_picture):
+    make_picture(tmp_path / "imagenet" / "val" / "n01440764" / "a.JPEG")
+    place = tmp_path / "imagenet" / "val"
+    assert run("get", "imagenet", "--data-root", tmp_path).output == f"imagenet: val, {place}\n"
+    place.rename(tmp_path / "imagenet" / "train")
+    with pytest.raises(DataNotFoundError, match="ILSVRC2012_img_val"):
+        run("get", "imagenet", "--data-root", tmp_path)
+
+
+@pytest.mark.parametrize(("paths", "usable"), [(["fog/n01440764"], False), (["fog/5"], True), (["blur/fog/5"], False)])
+def test_list_names_what_is_missing_of_imagenet_c(tmp_path, make_picture, paths, usable):
+    folder = tmp_path / "ImageNet-C"
+    for path in paths:
+        (folder / path).mkdir(parents=True)
+    make_picture(tmp_path / "imagenet" / "val" / "n01440764" / "a.JPEG")
+    facts = json.loads(run("list", "--json", "--data-root", tmp_path).output)["datasets"]["imagenet-c"]
+    assert facts["here"] == ({"published": str(folder)} if usable else {})
+    assert facts["missing"] == [f"{name} in {folder}" for name in CORRUPTIONS if not usable or name != "fog"]
+
+
 def test_list_goes_on_when_a_folder_cannot_be_read(tmp_path, make_picture, monkeypatch):
     for domain in ("art_painting", "cartoon", "photo", "sketch"):
         make_picture(tmp_path / "PACS" / domain / "dog" / "a.jpg")

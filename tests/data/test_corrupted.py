@@ -12,6 +12,11 @@ from grotta.data import CORRUPTIONS, DamagedDataError, DataNotFoundError, corrup
 COUNT = 6
 
 
+@pytest.fixture(autouse=True)
+def few_pictures(few_cifar_pictures):
+    few_cifar_pictures(COUNT)
+
+
 def write_published(folder, num_classes=10, names=CORRUPTIONS):
     """The published layout, with 6 instead of 10,000 pictures a severity."""
     folder.mkdir(parents=True)

@@ -22,6 +22,11 @@ from grotta.data.folders import FolderSet
 RECORD = 3073
 
 
+@pytest.fixture(autouse=True)
+def two_pictures_a_file(few_cifar_pictures):
+    few_cifar_pictures(2)
+
+
 def tar_bytes(members, mode="w"):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode=mode) as tar:
@@ -113,6 +118,15 @@ def test_cifar_that_is_damaged_is_downloaded_again(tmp_path, official):
         grotta.data.DamagedDataError, match=r"remove train_images\.npy and train_labels\.npy and try again"
     ):
         value(tmp_path)
+    fetch_cifar(CIFAR10, official, "", {}, tmp_path)
+    assert value(tmp_path) == (7, 10)
+
+
+def test_cifar_with_too_few_pictures_is_downloaded_again(tmp_path, official):
+    fetch_cifar(CIFAR10, official, "", {}, tmp_path)
+    for name in ("images", "labels"):
+        path = tmp_path / "cifar10" / f"train_{name}.npy"
+        np.save(path, np.load(path)[:-1])
     fetch_cifar(CIFAR10, official, "", {}, tmp_path)
     assert value(tmp_path) == (7, 10)
 

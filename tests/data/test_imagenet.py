@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -71,6 +72,60 @@ def test_published_pictures_of_other_severities_are_named_not_replaced_by_regene
     write_flat(tmp_path / "imagenet-val-1k")
     with pytest.raises(DataNotFoundError, match=r"ImageNet-C has no severity 5; it has 1, 3$"):
         grotta.data.load("imagenet-c", root=tmp_path, severity=5)
+
+
+@pytest.mark.parametrize(
+    ("paths", "named"),
+    [
+        (["fog/n01440764", "snow/n01440764"], "found fog/n01440764, snow/n01440764"),
+        (["fog"], "found fog"),
+        (["blur/defocus_blur/5", "noise/shot_noise/5"], "found blur/defocus_blur, noise/shot_noise"),
+        (["a", "b", "c", "d", "e", "f"], "found a, b, c, d, e"),
+    ],
+)
+@pytest.mark.parametrize("place", ["ImageNet-C", "imagenet-c"])
+def test_another_layout_is_named_not_replaced_by_regenerated_pictures(tmp_path, write_flat, place, paths, named):
+    for path in paths:
+        (tmp_path / place / path).mkdir(parents=True)
+    write_flat(tmp_path / "imagenet-val-1k")
+    expected = f"{tmp_path / place} has no fog/5: expected <corruption>/<severity>/<class>/*.JPEG, {named}"
+    with pytest.raises(DataNotFoundError, match=f"^{re.escape(expected)}$"):
+        grotta.data.load("imagenet-c", root=tmp_path, domains=["fog"])
+
+
+def test_the_folder_itself_as_the_root_is_named_as_well(tmp_path, monkeypatch, write_flat):
+    (tmp_path / "ImageNet-C" / "fog" / "n01440764").mkdir(parents=True)
+    write_flat(tmp_path / "b" / "imagenet-val-1k")
+    monkeypatch.setenv("GROTTA_DATA", str(tmp_path / "b"))
+    with pytest.raises(DataNotFoundError, match=r"ImageNet-C has no fog/5: .* found fog/n01440764$"):
+        grotta.data.load("imagenet-c", root=tmp_path / "ImageNet-C", domains=["fog"])
+
+
+def test_some_of_the_corruptions_are_named_not_made_up_for_by_regenerated_ones(tmp_path, write_classes, write_flat):
+    write_classes(tmp_path / "ImageNet-C" / "fog" / "5")
+    (tmp_path / "ImageNet-C" / "snow" / "3").mkdir(parents=True)
+    write_flat(tmp_path / "imagenet-val-1k")
+    with pytest.raises(DataNotFoundError, match=r"ImageNet-C has no snow/5; it has fog/5$"):
+        grotta.data.load("imagenet-c", root=tmp_path, domains=["fog", "snow"])
+    assert grotta.data.load("imagenet-c", root=tmp_path, domains=["fog"]).provenance == "published"
+
+
+def test_an_empty_folder_and_a_root_of_that_name_with_other_data_do_not_count(tmp_path, write_flat):
+    root = tmp_path / "imagenet-c"
+    (root / "ImageNet-C").mkdir(parents=True)
+    (root / "ImageNet-C" / ".blur.tar.unpacking").touch()
+    write_flat(root / "imagenet-val-1k")
+    assert grotta.data.load("imagenet-c", root=root, image_size=16).provenance == "regenerated"
+
+
+def test_the_first_copy_with_all_that_is_wanted_is_taken(tmp_path, monkeypatch, write_classes):
+    write_classes(tmp_path / "a" / "ImageNet-C" / "fog" / "5", classes=(1,))
+    for name in ("fog", "snow"):
+        write_classes(tmp_path / "b" / "ImageNet-C" / name / "5", classes=(2,))
+    monkeypatch.setenv("GROTTA_DATA", str(tmp_path / "b"))
+    for domains, label in ((["fog"], 1), (["fog", "snow"], 2)):
+        data = grotta.data.load("imagenet-c", root=tmp_path / "a", domains=domains)
+        assert data.labels("fog").tolist() == [label]
 
 
 @pytest.mark.parametrize("place", ["imagenet/val", "val", "ILSVRC2012/val"])

@@ -1,5 +1,8 @@
 """What `load` takes, and what it says to anything else."""
 
+import errno
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -57,6 +60,50 @@ def test_roots_are_searched_in_order(tmp_path, monkeypatch, own_cache):
     expected = (tmp_path, tmp_path / "b", tmp_path / "c", own_cache / "data")
     assert data_roots(tmp_path) == expected
     assert data_roots() == expected[1:]
+
+
+@pytest.mark.parametrize("origin", ["root or --data-root", "GROTTA_DATA", "the cache, which GROTTA_CACHE names"])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("pacs", PermissionError(errno.EACCES, "Permission denied")), ("imagenet", OSError(errno.EIO, "I/O error"))],
+)
+def test_a_data_root_that_cannot_be_listed_is_named_with_its_origin(
+    tmp_path, own_cache, monkeypatch, origin, name, reason
+):
+    place = own_cache / "data" if "cache" in origin else tmp_path / "data"
+    place.mkdir(parents=True)
+    if name == "imagenet":
+        (place / "val").mkdir()
+    unread = place if name == "pacs" else place / "val"
+    if origin == "GROTTA_DATA":
+        monkeypatch.setenv("GROTTA_DATA", f"{tmp_path / 'none'}:{place}")
+    listed = Path.iterdir
+
+    def iterdir(path):
+        if path == unread:
+            raise OSError(reason.errno, reason.strerror, str(path))
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    where = f"the data root {place}" if unread == place else f"{unread} in the data root {place}"
+    with pytest.raises(type(reason)) as caught:
+        grotta.data.load(name, root=place if origin.startswith("root") else None)
+    assert str(caught.value) == f"{where} (from {origin}) cannot be used: {reason.strerror}"
+
+
+def test_a_data_root_that_cannot_be_searched_is_named_by_load_clean(monkeypatch):
+    too_long = "x" * 300  # an error even for a user who may read everything
+    monkeypatch.setenv("GROTTA_DATA", too_long)
+    message = rf"^{too_long}/cifar10/test_images\.npy in the data root {too_long} \(from GROTTA_DATA\) cannot be used: "
+    with pytest.raises(OSError, match=message):
+        grotta.data.load_clean("cifar10", download=False)
+    with pytest.raises(ValueError, match=rf"^root: '{too_long}' cannot be read: File name too long$"):
+        grotta.data.load_clean("cifar10", root=too_long)
+
+
+def test_a_data_root_that_is_not_needed_may_be_unreadable(monkeypatch):
+    monkeypatch.setenv("GROTTA_DATA", "x" * 300)
+    assert grotta.data.load("fashion-c", domains=["fog"]).domains == ("fog",)
 
 
 def open_counted(domain):

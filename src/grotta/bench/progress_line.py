@@ -57,6 +57,7 @@ def describe(progress: Progress, speed: float) -> str:
     """A progress in a few words: accumulated error, the present domain's, images a second.
 
     >>> describe(Progress(images=200, wrong=30, total=400, domain="fog", domain_images=100, domain_wrong=20), 512)
-    'error 15.00 %, fog 20.00 %, 512 images/s'
+    'error 15.00 % of all images so far, fog 20.00 %, 512 images/s'
     """
-    return f"error {progress.error:.2f} %, {progress.domain} {progress.domain_error:.2f} %, {speed:.0f} images/s"
+    domain = f"{progress.domain} {progress.domain_error:.2f} %"
+    return f"error {progress.error:.2f} % of all images so far, {domain}, {speed:.0f} images/s"

@@ -15,7 +15,7 @@ from grotta.bench.grid import make_grid
 from grotta.bench.report import write_report
 from grotta.bench.report_content import reader_warnings
 from grotta.bench.spec import CellSpec
-from grotta.bench.tables_bench import by_setup, main_table, mean_error
+from grotta.bench.tables_bench import by_setup, main_table
 from grotta.bench.tables_rich import to_rich
 from grotta.commands.options import DataRoot, Device, Json, Out, comma_separated, comma_separated_numbers
 from grotta.commands.run import to_json as cell_json
@@ -137,7 +137,4 @@ def page_and_failures(page: Path | None, failures: Sequence[Failure]) -> dict[st
 
 def to_json(results: Sequence[CellResult], failures: Sequence[Failure], page: Path | None) -> dict[str, Any]:
     """The outcome for programs."""
-    return {
-        "cells": [{**cell_json(result), "error_mean_over_domains": mean_error(result)} for result in results],
-        **page_and_failures(page, failures),
-    }
+    return {"cells": [cell_json(result) for result in results], **page_and_failures(page, failures)}

@@ -11,6 +11,7 @@ from grotta.bench.grid import make_grid
 from grotta.bench.progress_line import ProgressLine
 from grotta.bench.results import RESULT, CellResult, cell_directory, result_values
 from grotta.bench.setting import check_device, check_options
+from grotta.bench.tables_bench import mean_error
 from grotta.commands.options import DataRoot, Device, Json, Out, comma_separated
 
 
@@ -93,7 +94,7 @@ def to_json(result: CellResult) -> dict[str, Any]:
     timing = {name: getattr(result, name) for name in ("seconds", "images_per_second", "peak_memory_mb")}
     known = {name: value if value == value else None for name, value in timing.items()}
     names = {"id": result.spec.id, "label": result.spec.label, "directory": str(result.directory)}
-    return {**names, **result_values(result), **known}
+    return {**names, **result_values(result), **known, "error_mean_over_domains": mean_error(result)}
 
 
 def to_text(result: CellResult) -> str:
@@ -102,10 +103,17 @@ def to_text(result: CellResult) -> str:
     width = max(map(len, result.domain_errors))
     return "\n".join(
         [
-            f"{spec.label} on {spec.dataset}, gamma {spec.gamma:g}: error {result.error:.2f} %",
+            f"{spec.label} on {spec.dataset}, gamma {spec.gamma:g}: error {_named_errors(result)}",
             *(f"  {domain:{width}}  {error:5.2f} %" for domain, error in result.domain_errors.items()),
             f"{result.images:,} images, {result.seconds:.1f} s, {result.images_per_second:.0f} images/s, "
             f"{result.peak_memory_mb:.0f} MB; stream {result.stream_hash[:12]}; {result.directory}",
             *(f"Note: {warning}" for warning in result.warnings),
         ]
     )
+
+
+def _named_errors(result: CellResult) -> str:
+    of_all, mean = f"{result.error:.2f} %", f"{mean_error(result):.2f} %"
+    if of_all == mean:  # one domain, or all of one length
+        return f"{of_all} of all images and mean over domains"
+    return f"{of_all} of all images, {mean} mean over domains"

@@ -32,6 +32,7 @@ CIFAR100_CLASSES = (
     "woman", "worm",
 )
 # fmt: on
+COUNTS: dict[Split, int] = {"train": 50_000, "test": 10_000}  # the same in both
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def find_in(cifar: Cifar, split: Split, folder: Path) -> Reader | None:
         return partial(read_binary, cifar, split, folder)
     for pictures, labels in cifar.strips[split]:
         if all((folder / name).is_file() for name in (*pictures, labels)):
-            return partial(read_strips, [folder / name for name in pictures], folder / labels)
+            return partial(read_strips, split, [folder / name for name in pictures], folder / labels)
     return None
 
 
@@ -119,7 +120,9 @@ def read_arrays(folder: Path, split: Split) -> tuple[Images, Labels]:
     """Read our own layout; pictures are memory-mapped."""
     images, labels = array_files(folder, split)
     try:
-        return _checked(load_npy(images), load_npy(labels), images, labels)
+        checked = _checked(load_npy(images), load_npy(labels), images, labels)
+        _require_count(images, len(checked[0]), COUNTS[split])
+        return checked
     except DamagedDataError as error:
         raise DamagedDataError(f"{error}; remove {images.name} and {labels.name} and try again") from error
 
@@ -127,7 +130,7 @@ def read_arrays(folder: Path, split: Split) -> tuple[Images, Labels]:
 def read_binary(cifar: Cifar, split: Split, folder: Path) -> tuple[Images, Labels]:
     """Read the unpacked official binary version."""
     parts = [(folder / name, (folder / name).read_bytes()) for name in cifar.batches[split]]
-    return _decode(cifar, parts)
+    return _decode(cifar, split, parts)
 
 
 def read_archive(cifar: Cifar, split: Split, archive: Path) -> tuple[Images, Labels]:
@@ -140,10 +143,10 @@ def read_archive(cifar: Cifar, split: Split, archive: Path) -> tuple[Images, Lab
                 parts.append((archive / name, member.read() if member else b""))
     except (tarfile.TarError, EOFError, KeyError, zlib.error, OSError) as error:
         raise DamagedDataError(f"{archive} is not a whole CIFAR archive: {error}") from error
-    return _decode(cifar, parts)
+    return _decode(cifar, split, parts)
 
 
-def read_strips(pictures: Sequence[Path], labels: Path) -> tuple[Images, Labels]:
+def read_strips(split: Split, pictures: Sequence[Path], labels: Path) -> tuple[Images, Labels]:
     """Read PNG files that hold one picture of 32x32 a row, and a JSON list (or ``labels`` list) of labels."""
     try:
         rows = [np.asarray(open_picture(path)) for path in pictures]
@@ -151,6 +154,8 @@ def read_strips(pictures: Sequence[Path], labels: Path) -> tuple[Images, Labels]
             raise ValueError("rows are not 1024 pixels long")
     except (OSError, ValueError) as error:
         raise DamagedDataError(f"{pictures[0].parent}: a picture strip is damaged: {error}") from error
+    for path, row in zip(pictures, rows, strict=True):
+        _require_count(path, len(row), COUNTS[split] // len(pictures))
     return _checked(np.concatenate(rows).reshape(-1, 32, 32, 3), _read_json_labels(labels), pictures[0], labels)
 
 
@@ -165,14 +170,20 @@ def _read_json_labels(path: Path) -> Labels:
         raise DamagedDataError(f"{path}: expected a list of integers, or one called labels: {error!r}") from error
 
 
-def _decode(cifar: Cifar, parts: Sequence[tuple[Path, bytes]]) -> tuple[Images, Labels]:
+def _decode(cifar: Cifar, split: Split, parts: Sequence[tuple[Path, bytes]]) -> tuple[Images, Labels]:
     record = cifar.label_bytes + 3072
     for path, content in parts:
         if not content or len(content) % record:
             raise DamagedDataError(f"{path} is cut short: {len(content)} bytes are not whole records of {record}")
+        _require_count(path, len(content) // record, COUNTS[split] // len(parts))
     rows = np.concatenate([np.frombuffer(content, np.uint8).reshape(-1, record) for _, content in parts])
     planes = rows[:, cifar.label_bytes :].reshape(-1, 3, 32, 32)
     return _checked(planes.transpose(0, 2, 3, 1), rows[:, cifar.label_bytes - 1], parts[0][0], parts[0][0])
+
+
+def _require_count(path: Path, found: int, expected: int) -> None:
+    if found != expected:
+        raise DamagedDataError(f"{path} has {found:,} pictures; expected {expected:,}")
 
 
 def _checked(

@@ -140,18 +140,19 @@ def _list_domain(folder: Path, found: dict[str, str], classes: tuple[str, ...], 
 
 def picture_names(folder: Path) -> list[str]:
     """The names of the pictures in a folder, sorted; none if there is no such folder."""
+    return [name for name in contents(folder) if Path(name).suffix.lower() in SUFFIXES]
+
+
+def contents(folder: Path) -> list[str]:
+    """The names of all that is in a folder, sorted; none if there is no such folder."""
     if not folder.is_dir():
         return []
-    return sorted(
-        item.name for item in folder.iterdir() if item.suffix.lower() in SUFFIXES and not item.name.startswith(".")
-    )
+    return sorted(item.name for item in folder.iterdir() if not item.name.startswith("."))
 
 
 def subfolders(folder: Path) -> list[str]:
     """The names of the folders in a folder, sorted; none if there is no such folder."""
-    if not folder.is_dir():
-        return []
-    return sorted(item.name for item in folder.iterdir() if item.is_dir() and not item.name.startswith("."))
+    return [name for name in contents(folder) if (folder / name).is_dir()]
 
 
 def _letters(name: str) -> str:

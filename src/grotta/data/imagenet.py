@@ -11,46 +11,64 @@ from grotta.data.corruptions import CORRUPTIONS
 from grotta.data.dataset import ArrayDataset, DomainDataset, same_labels
 from grotta.data.decode import short_side
 from grotta.data.errors import DamagedDataError, DataNotFoundError, not_found
-from grotta.data.folders import list_classes, subfolders
+from grotta.data.folders import contents, list_classes, subfolders
 from grotta.data.options import Options
 from grotta.data.pictures import Listing, PictureDataset, Pictures
 from grotta.data.regenerate import Regenerated
 
 NUM_CLASSES = 1000
+SEVERITIES = (1, 2, 3, 4, 5)
 CORRUPTED_PLACES = ("ImageNet-C", "imagenet-c")
 # Folders of class folders, or of pictures with a labels.json (file name -> class index).
 CLEAN_PLACES = ("imagenet/val", "ImageNet/val", "ILSVRC2012/val", "val", "imagenet-val-1k")
+TRAINING_PLACES = ("imagenet/train", "ImageNet/train", "ILSVRC2012/train", "train")
 
-LOOKED_FOR = f"ImageNet-C/<corruption>/<severity>/<class>/*.JPEG, or clean pictures in {' or '.join(CLEAN_PLACES)}"
+_LAYOUT = "<corruption>/<severity>/<class>/*.JPEG"
+LOOKED_FOR = f"ImageNet-C/{_LAYOUT}, or clean pictures in {' or '.join(CLEAN_PLACES)}"
 
 
-def find_corrupted(roots: Sequence[Path], severities: Sequence[int] = (1, 2, 3, 4, 5)) -> Path | None:
-    """The first folder with a ``<corruption>/<severity>/`` in it, or None."""
-    folders = [root / place for root in roots for place in (*CORRUPTED_PLACES, ".")]
-    wanted = [f"{name}/{severity}" for name in CORRUPTIONS for severity in severities]
-    return next((folder for folder in folders if any((folder / path).is_dir() for path in wanted)), None)
+def find_corrupted(
+    roots: Sequence[Path], domains: Sequence[str] = CORRUPTIONS, severities: Sequence[int] = SEVERITIES
+) -> Path | None:
+    """The first folder with each of these corruptions at one of the severities.
+
+    If there is none, the first with anything published in it: what it lacks is to be named, not to be made up for by
+    regenerated pictures.
+    """
+    begun = None
+    for root in roots:
+        for folder in _begun_folders(root):
+            if set(domains) <= set(published_corruptions(folder, severities)):
+                return folder
+            begun = begun or folder
+    return begun
+
+
+def published_corruptions(folder: Path, severities: Sequence[int] = SEVERITIES) -> list[str]:
+    """The corruptions with a ``<corruption>/<severity>/`` in a folder, for any of the severities."""
+    return [name for name in CORRUPTIONS if any((folder / name / str(severity)).is_dir() for severity in severities)]
 
 
 def find_clean(roots: Sequence[Path]) -> Path | None:
     """The first folder of clean validation pictures, or None."""
-    folders = [root / place for root in roots for place in CLEAN_PLACES]
-    return next((folder for folder in folders if (folder / "labels.json").is_file() or subfolders(folder)), None)
+    return _find_pictures(roots, CLEAN_PLACES)
+
+
+def find_training(roots: Sequence[Path]) -> Path | None:
+    """The first folder of clean training pictures, or None."""
+    return _find_pictures(roots, TRAINING_PLACES)
 
 
 def open_imagenet_c(options: Options) -> DomainDataset:
     """The published ImageNet-C if it is here, otherwise corruptions of the clean validation pictures."""
     domains = options.choose(CORRUPTIONS)
-    folder = find_corrupted(options.roots, [options.severity])
+    folder = find_corrupted(options.roots, domains, [options.severity])
     if folder is None:
-        other = find_corrupted(options.roots)
-        if other is not None:
-            raise DataNotFoundError(f"{other} has no severity {options.severity}; it has {_severities(other)}")
         return _regenerated(domains, options)
-    missing = [name for name in domains if not (folder / name / str(options.severity)).is_dir()]
+    here = published_corruptions(folder, [options.severity])
+    missing = [name for name in domains if name not in here]
     if missing:
-        raise DataNotFoundError(
-            f"{folder} has no {missing[0]}/{options.severity}; it has {', '.join(subfolders(folder))}"
-        )
+        raise _incomplete(folder, missing[0], options.severity)
     classes = _class_folders(folder / domains[0] / str(options.severity))
     size = options.image_size
     dataset = PictureDataset(
@@ -122,11 +140,28 @@ def _regenerated(domains: tuple[str, ...], options: Options) -> DomainDataset:
     )
 
 
-def _severities(folder: Path) -> str:
-    here = [
-        severity for severity in range(1, 6) if any((folder / name / str(severity)).is_dir() for name in CORRUPTIONS)
-    ]
-    return ", ".join(map(str, here))
+def _begun_folders(root: Path) -> list[Path]:
+    """The folders of a root that hold published pictures, or are meant to: called ImageNet-C and not empty."""
+    begun = [root / place for place in CORRUPTED_PLACES if contents(root / place)]
+    # a root may have any name and hold other data sets
+    named = root.name in CORRUPTED_PLACES and any((root / name).is_dir() for name in CORRUPTIONS)
+    return [*begun, root] if named or published_corruptions(root) else begun
+
+
+def _incomplete(folder: Path, corruption: str, severity: int) -> DataNotFoundError:
+    here = {each: names for each in SEVERITIES if (names := published_corruptions(folder, [each]))}
+    if severity in here:
+        found = ", ".join(f"{name}/{severity}" for name in here[severity])
+        return DataNotFoundError(f"{folder} has no {corruption}/{severity}; it has {found}")
+    if here:
+        return DataNotFoundError(f"{folder} has no severity {severity}; it has {', '.join(map(str, here))}")
+    found = ", ".join("/".join([name, *contents(folder / name)[:1]]) for name in contents(folder)[:5])
+    return DataNotFoundError(f"{folder} has no {corruption}/{severity}: expected {_LAYOUT}, found {found}")
+
+
+def _find_pictures(roots: Sequence[Path], places: Sequence[str]) -> Path | None:
+    folders = [root / place for root in roots for place in places]
+    return next((folder for folder in folders if (folder / "labels.json").is_file() or subfolders(folder)), None)
 
 
 def _require_clean(options: Options) -> Path:

@@ -12,7 +12,7 @@ from grotta.data.dataset import DomainDataset, to_nchw
 from grotta.data.folders import open_any_folder
 from grotta.data.options import Options
 from grotta.data.registry import CLEAN, ENTRIES
-from grotta.data.roots import data_roots
+from grotta.data.roots import data_roots, naming_the_root
 
 _FOLDER = "folder:"
 
@@ -72,7 +72,8 @@ def load(
     if entry is None or entry.open is None:
         known = [known for known, entry in ENTRIES.items() if entry.open]
         raise ValueError(f"name: expected folder:PATH or one of {', '.join(known)}; got {name!r}")
-    return entry.open(options)
+    with naming_the_root(root):
+        return entry.open(options)
 
 
 def load_clean(
@@ -88,5 +89,7 @@ def load_clean(
         raise ValueError(f"name: expected one of {', '.join(CLEAN)}; got {name!r}")
     if split not in SPLITS:
         raise ValueError(f"split: expected one of {', '.join(SPLITS)}; got {split!r}")
-    images, labels = read_clean(CLEAN[name], split, data_roots(root), download)
+    roots = data_roots(root)
+    with naming_the_root(root):
+        images, labels = read_clean(CLEAN[name], split, roots, download)
     return to_nchw(images), torch.from_numpy(labels)

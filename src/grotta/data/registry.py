@@ -19,7 +19,17 @@ from grotta.data.fetch import (
     fetch_placed_archive,
 )
 from grotta.data.folders import FolderSet, match_domains, open_folder_set
-from grotta.data.imagenet import CLEAN_PLACES, LOOKED_FOR, find_clean, find_corrupted, open_imagenet, open_imagenet_c
+from grotta.data.imagenet import (
+    CLEAN_PLACES,
+    LOOKED_FOR,
+    TRAINING_PLACES,
+    find_clean,
+    find_corrupted,
+    find_training,
+    open_imagenet,
+    open_imagenet_c,
+    published_corruptions,
+)
 from grotta.data.options import Options
 
 FASHION = CleanSet(
@@ -118,13 +128,17 @@ def _find_corrupted_set(clean: CleanSet, published: str, roots: Sequence[Path]) 
 def _find_imagenet_c(roots: Sequence[Path]) -> Holding:
     folder, clean = find_corrupted(roots), find_clean(roots)
     if folder is not None:
-        return Holding((("published", folder),))
+        usable = published_corruptions(folder)
+        missing = tuple(f"{name} in {folder}" for name in CORRUPTIONS if name not in usable)
+        return Holding((("published", folder),) if usable else (), missing)
     return Holding() if clean is None else Holding((("regenerated from imagenet", clean),))
 
 
 def _find_imagenet(roots: Sequence[Path]) -> Holding:
-    folder = find_clean(roots)
-    return Holding() if folder is None else Holding((("val", folder),))
+    found = {"val": find_clean(roots), "train": find_training(roots)}
+    here = tuple((part, folder) for part, folder in found.items() if folder is not None)
+    # only who trains needs the training pictures: without them nothing is missing
+    return Holding(here, ("val",) if here and found["val"] is None else ())
 
 
 def _find_folder_set(published: FolderSet, roots: Sequence[Path]) -> Holding:
@@ -234,10 +248,10 @@ ENTRIES = {
         listed=False,
     ),
     "imagenet": Entry(
-        title="ImageNet, clean validation pictures",
+        title="ImageNet, clean: validation pictures, and training pictures for grotta train",
         open=open_imagenet,
         find=_find_imagenet,
-        looks_for=" or ".join(CLEAN_PLACES),
+        looks_for=f"{' or '.join(CLEAN_PLACES)}; for training, {' or '.join(TRAINING_PLACES)}",
         get=partial(_unless_here, _find_imagenet, partial(fetch_by_hand, sources.IMAGENET_BY_HAND)),
         size="says what to do by hand",
         listed=False,

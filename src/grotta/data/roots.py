@@ -1,6 +1,8 @@
 """Where data is looked for: an explicit root, then ``GROTTA_DATA``, then the user's cache."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -23,8 +25,43 @@ def data_roots(root: str | os.PathLike[str] | None = None) -> tuple[Path, ...]:
     >>> data_roots()[-1] == download_dir()
     True
     """
-    if root is not None and not Path(root).expanduser().is_dir():
-        raise ValueError(f"root: {os.fspath(root)!r} is not a folder")
-    named = [os.fspath(root)] if root is not None else []
-    named += [part for part in os.environ.get("GROTTA_DATA", "").split(os.pathsep) if part]
-    return (*(Path(part).expanduser() for part in named), download_dir())
+    return tuple(path for path, _ in _named_roots(root))
+
+
+@contextlib.contextmanager
+def naming_the_root(root: str | os.PathLike[str] | None = None) -> Iterator[None]:
+    """Let an error of the system about a path in a data root say which root that is, and where it was named."""
+    roots = _named_roots(root)
+    try:
+        yield
+    except OSError as error:
+        if not isinstance(error.filename, str):  # one of ours, which names what it is about
+            raise
+        path = Path(error.filename)
+        for folder, origin in roots:
+            if path.is_relative_to(folder):
+                where = f"the data root {folder}" if path == folder else f"{path} in the data root {folder}"
+                raise type(error)(f"{where} (from {origin}) cannot be used: {error.strerror}") from error
+        raise
+
+
+def _named_roots(root: str | os.PathLike[str] | None) -> list[tuple[Path, str]]:
+    """The data roots, each with what named it."""
+    explicit = [] if root is None else [(_folder(root), "root or --data-root")]
+    parts = [part for part in os.environ.get("GROTTA_DATA", "").split(os.pathsep) if part]
+    return [
+        *explicit,
+        *((Path(part).expanduser(), "GROTTA_DATA") for part in parts),
+        (download_dir(), "the cache, which GROTTA_CACHE names"),
+    ]
+
+
+def _folder(root: str | os.PathLike[str]) -> Path:
+    path = Path(root).expanduser()
+    try:
+        problem = "" if path.is_dir() else "is not a folder"
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+    if problem:
+        raise ValueError(f"root: {os.fspath(root)!r} {problem}")
+    return path
