@@ -159,7 +159,7 @@ def test_training_pictures_are_listed_where_training_looks_for_them(imagenet, pl
     (imagenet / place).parent.mkdir(exist_ok=True)
     (imagenet / "imagenet" / "train").rename(imagenet / place)
     here = dict(ENTRIES["imagenet"].find([imagenet]).here)
-    assert here == {"val": imagenet / "imagenet" / "val", "train": source_data.find_training([imagenet])}
+    assert here == {"val": imagenet / "imagenet" / "val", "train": imagenet / place}
 
 
 def test_labels_of_imagenet_are_places_among_the_class_folders(imagenet):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from torch import Tensor
 import grotta.data
 from grotta.data import DomainDataset
 from grotta.data.decode import short_side
-from grotta.data.imagenet import find_clean, list_clean
+from grotta.data.imagenet import find_clean, find_training, list_clean
 from grotta.data.pictures import PictureDataset
 from grotta.data.roots import data_roots
 from grotta.models.card import TrainingData
@@ -20,7 +19,6 @@ from grotta.models.training import Images
 
 _IN_MEMORY_BYTES = 2 << 30
 _HELD_OUT = 0.1
-_IMAGENET_TRAIN = ("imagenet/train", "ImageNet/train", "ILSVRC2012/train", "train")
 
 
 @dataclass(frozen=True)
@@ -80,12 +78,6 @@ def open_imagenet(image_size: int, root: Path | None) -> DomainDataset:
         list_domain=listings.__getitem__,
         resize=short_side(image_size),
     )
-
-
-def find_training(roots: Sequence[Path]) -> Path | None:
-    """The first folder of ImageNet's training pictures, or None."""
-    folders = [root / place for root in roots for place in _IMAGENET_TRAIN]
-    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def choose_split(dataset: DomainDataset, domain: str | None, root: Path | None, seed: int) -> Split:
