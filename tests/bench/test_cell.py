@@ -223,9 +223,10 @@ def test_a_finished_cell_is_read_and_not_run(
     [
         (other_weights, r"the weights of fashion_resnet8@weights\.safetensors"),
         (other_labels, "the labels of cifar10-c"),
+        (other_images, "the images of cifar10-c"),
     ],
 )
-def test_a_cell_of_other_weights_or_labels_runs_again(
+def test_a_cell_of_other_weights_labels_or_images_runs_again(
     tmp_path: Path,
     data_root: Path,
     make_spec: Make,
@@ -239,7 +240,7 @@ def test_a_cell_of_other_weights_or_labels_runs_again(
     spec = make_spec("bn", model="fashion_resnet8@weights.safetensors")
     run_cell(spec, tmp_path / "out", data_root=root)
     change(root / "CIFAR-10-C", weights)
-    with pytest.warns(UserWarning, match=f"{spec.id} is out of date: {message} .*have changed; it runs again"):
+    with pytest.warns(UserWarning, match=f"{spec.id} is out of date: {message}.* have changed; it runs again"):
         run_cell(spec, tmp_path / "out", data_root=root)
     run_cell(spec, tmp_path / "new", data_root=root)
     assert contents(tmp_path / "out") == contents(tmp_path / "new")

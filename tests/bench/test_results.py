@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import grotta
 from grotta.bench import CellSpec, load_results, run_cell
-from grotta.bench.results import cell_directory
+from grotta.bench.results import cell_directory, code_digest, versions
 
 Make = Callable[..., CellSpec]
 
@@ -124,6 +125,25 @@ def test_a_cell_in_the_place_of_another_is_not_counted(out: Path, make_spec: Mak
 def test_an_unfinished_cell_is_not_counted(out: Path, make_spec: Make) -> None:
     (cell_directory(out, make_spec("bn")) / "result.json").unlink()
     assert [result.spec.method for result in load_results(out)] == ["source"]
+
+
+def test_a_result_of_before_there_were_data_fingerprints_counts(out: Path, make_spec: Make) -> None:
+    path = cell_directory(out, make_spec("bn")) / "result.json"
+    content = json.loads(path.read_text())
+    assert len(content.pop("data_fingerprint")) == 16
+    path.write_text(json.dumps(content))
+    assert [result.data_fingerprint == "" for result in load_results(out) if result.spec.method == "bn"] == [True]
+
+
+def test_the_code_is_one_of_the_versions(tmp_path: Path) -> None:
+    package = tmp_path / "grotta"
+    shutil.copytree(Path(grotta.__file__).parent, package, ignore=shutil.ignore_patterns("assets", "__pycache__"))
+    assert versions()["code"] == code_digest(package)
+    (package / "cli.py").write_text("# what prints does not decide")
+    assert versions()["code"] == code_digest.__wrapped__(package)
+    with (package / "methods" / "bn.py").open("a") as file:
+        file.write("# but this does")
+    assert versions()["code"] != code_digest.__wrapped__(package)
 
 
 def test_an_empty_or_missing_directory_has_no_results(tmp_path: Path) -> None:

@@ -171,6 +171,7 @@ def _summary(
         model=setting.model_name,
         model_fingerprint=short_fingerprint(setting.model),
         stream_hash=setting.stream.hash,
+        data_fingerprint=setting.data_fingerprint,
         error=rec.total_error(columns),
         domain_errors=rec.domain_errors(columns, setting.lengths),
         images=len(setting.stream),

@@ -8,7 +8,6 @@ The adapter's file names the weights that it belongs to, the records' the softwa
 agree with the present ones, or cannot be read, is left alone: then the cell starts from its beginning.
 """
 
-import hashlib
 import json
 import time
 import warnings
@@ -19,15 +18,13 @@ import numpy as np
 
 from grotta import methods
 from grotta.bench import records as rec
-from grotta.bench.records import Column, Records
+from grotta.bench.records import Records
 from grotta.bench.results import versions, write_file
 from grotta.bench.setting import Setting
 
 ADAPTER, RECORDS = "checkpoint.safetensors", "checkpoint.npz"
 # A checkpoint may be large (a memory of photographs): it may take this share of the time at most.
 SHARE_OF_TIME = 0.05
-# So many images of a domain stand for all of them: enough to notice other data under the same name.
-SAMPLES = 4
 
 
 class Saver:
@@ -47,7 +44,7 @@ class Saver:
         """Write down how far a cell has come."""
         start = time.monotonic()
         columns = records.columns()
-        made = json.dumps(_origin(self.setting, adapter, columns)).encode()
+        made = json.dumps(_origin(self.setting, adapter)).encode()
         write_file(self.directory / RECORDS, rec.to_bytes({**columns, "origin": np.frombuffer(made, np.uint8)}))
         adapter.save(self.directory / ADAPTER)
         now = time.monotonic()
@@ -67,11 +64,13 @@ def restore(directory: Path, setting: Setting, records: Records) -> methods.Adap
         adapter = methods.load(directory / ADAPTER, setting.model)
         columns = rec.read(directory / RECORDS)
         found = json.loads(columns["origin"].tobytes()) if "origin" in columns else {}
-        for name, value in _origin(setting, adapter, columns).items():
+        for name, value in _origin(setting, adapter).items():
             if found.get(name) != value:
                 raise ValueError(f"it was written with other {name}")
         if adapter.step > len(columns["batch"]):
             raise ValueError("its records are cut short")
+        if columns["domain"].max(initial=0) >= len(setting.dataset.domains):
+            raise ValueError("its records are of other domains")
         records.begin_with(columns, adapter.step)
     except Exception as error:  # whatever is wrong with a checkpoint, the cell can do without
         warnings.warn(f"the checkpoint in {directory} cannot be used, the cell starts again: {error}", stacklevel=2)
@@ -85,18 +84,11 @@ def remove(directory: Path) -> None:
         (directory / name).unlink(missing_ok=True)
 
 
-def _origin(setting: Setting, adapter: methods.Adapter, columns: dict[str, Column]) -> dict[str, Any]:
-    """What records were made with, as plain JSON values under names for a message.
-
-    Of the images, those of domains that were not reached are not looked at: they may not have been made yet.
-    """
-    reached = int(columns["domain"].max(initial=-1)) + 1
-    images = hashlib.blake2b(digest_size=16)
-    for name, indices in list(zip(setting.dataset.domains, setting.stream.indices))[:reached]:
-        images.update(setting.dataset.images(name, indices[:SAMPLES]).numpy().tobytes())
+def _origin(setting: Setting, adapter: methods.Adapter) -> dict[str, Any]:
+    """What records were made with, as plain JSON values under names for a message."""
     return {
         "versions of the software": versions(adapter.device.type),
         "data (order or labels)": setting.stream.hash,
         "data (provenance)": setting.dataset.provenance,
-        "data (images)": images.hexdigest(),
+        "data (images)": setting.data_fingerprint,
     }

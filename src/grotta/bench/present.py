@@ -21,7 +21,7 @@ class Present:
     def change(self, result: CellResult) -> str:
         """What has changed since a cell ran, or ``""``; what is not there any more, or unreadable, has not changed.
 
-        Images are not looked at: they may be many, or not made yet.
+        No image is made for it: a digest of regenerated ones is that of all they are made of.
         """
         try:
             if self._fingerprint(result.model, result.classes) != result.model_fingerprint:
@@ -31,21 +31,23 @@ class Present:
         # the method does not decide the stream
         spec = replace(result.spec, method="", preset="", options=(), model="", seed=0, batch_size=1, label="stream")
         try:
-            provenance, stream_hash = self._data(spec)
+            provenance, stream_hash, fingerprint = self._data(spec)
         except Exception:
             return ""
         if provenance != result.provenance:
             return f"the images of {spec.dataset} are now {provenance}, then they were {result.provenance}"
         if stream_hash != result.stream_hash:
             return f"the labels of {spec.dataset} or their order have changed"
+        if result.data_fingerprint and fingerprint != result.data_fingerprint:
+            return f"the images of {spec.dataset} have changed"
         return ""
 
     def _read_fingerprint(self, model: str, classes: int) -> str:
         return short_fingerprint(load_model(model, classes, self.data_root))
 
-    def _read_data(self, spec: CellSpec) -> tuple[str, str]:
+    def _read_data(self, spec: CellSpec) -> tuple[str, str, str]:
         dataset = data.load(
             spec.dataset, root=self.data_root, domains=spec.domains, image_size=spec.image_size, download=False
         )
         labels = tuple(dataset.labels(domain) for domain in dataset.domains)
-        return dataset.provenance, make_stream(spec, labels, dataset.num_classes).hash
+        return dataset.provenance, make_stream(spec, labels, dataset.num_classes).hash, dataset.fingerprint()

@@ -5,6 +5,7 @@ last, ``result.json``: a cell is finished when that file is there and whole. Not
 when, where or how fast the cell ran.
 """
 
+import functools
 import hashlib
 import json
 import math
@@ -12,13 +13,13 @@ import platform
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+import grotta
 from grotta._version import __version__
 from grotta.bench import records as rec
 from grotta.bench.records import Column
@@ -26,6 +27,7 @@ from grotta.bench.spec import CellSpec
 from grotta.methods.checkpoint import write_atomically
 
 FORMAT = 1
+_DECIDING = ("augment.py", "functional", "memory", "methods", "models", "nn", "streams")
 SPEC, RECORDS, TIMING, RESULT = "spec.json", "records.npz", "timing.json", "result.json"
 
 
@@ -42,6 +44,7 @@ class CellResult:
         model: the network, with the name of its weights.
         model_fingerprint: a digest of its weights.
         stream_hash: of the stream; equal for all methods on the same stream.
+        data_fingerprint: a digest of the pictures; empty in results of before there was one.
         error: in per cent, over all images.
         domain_errors: in per cent, by domain, in stream order.
         images: how many the stream had.
@@ -63,13 +66,14 @@ class CellResult:
     classes: int
     provenance: str
     versions: dict[str, str]
+    data_fingerprint: str = ""
     warnings: tuple[str, ...] = ()
     directory: Path = field(default=Path(), compare=False)
     seconds: float = field(default=math.nan, compare=False)
     images_per_second: float = field(default=math.nan, compare=False)
     peak_memory_mb: float = field(default=math.nan, compare=False)
 
-    @cached_property
+    @functools.cached_property
     def records(self) -> dict[str, Column]:
         """The columns of :mod:`grotta.bench.records`: a row a batch, and ``predictions`` and ``labels`` an image."""
         return rec.read(self.directory / RECORDS)
@@ -137,8 +141,17 @@ def read_result(directory: Path) -> CellResult | None:
 def result_values(result: CellResult) -> dict[str, Any]:
     """What a result says, as plain JSON values, without what depends on who asks, when and where."""
     spec = {key: value for key, value in result.spec.to_dict().items() if key != "label"}
-    names = ("model", "model_fingerprint", "stream_hash", "error", "domain_errors", "images", "classes", "provenance")
-    values = {name: getattr(result, name) for name in (*names, "versions")}
+    names = (
+        "model",
+        "model_fingerprint",
+        "stream_hash",
+        "data_fingerprint",
+        "error",
+        "domain_errors",
+        "images",
+        "classes",
+    )
+    values = {name: getattr(result, name) for name in (*names, "provenance", "versions")}
     return {"spec": spec, **values, "warnings": list(result.warnings)}
 
 
@@ -158,6 +171,7 @@ def versions(device: str = "cpu") -> dict[str, str]:
     """Of the software that decides the bits of a result, and the kind of device it ran on."""
     return {
         "grotta": __version__,
+        "code": code_digest(),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "python": ".".join(platform.python_version_tuple()[:2]),
@@ -165,9 +179,20 @@ def versions(device: str = "cpu") -> dict[str, str]:
     }
 
 
+@functools.cache
+def code_digest(package: Path = Path(grotta.__file__).parent) -> str:
+    """A short digest of the code that decides the bits of a result, which may differ under one version."""
+    digest = hashlib.blake2b(digest_size=6)
+    for part in _DECIDING:
+        for path in sorted((package / part).rglob("*.py")) if (package / part).is_dir() else [package / part]:
+            digest.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
 def _check_texts(content: Mapping[str, Any]) -> None:
     """Raise a ``ValueError`` unless what is text in a result is text."""
     texts = [content[name] for name in ("model", "model_fingerprint", "stream_hash", "provenance")]
+    texts += [content.get("data_fingerprint", "")]
     lists = isinstance(content["warnings"], list) and isinstance(content["versions"], dict)
     if not lists or not all(
         isinstance(text, str) for text in (*texts, *content["warnings"], *content["versions"].values())

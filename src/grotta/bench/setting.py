@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,11 @@ class Setting:
     stream: streams.Stream
     model: nn.Module
     model_name: str
+
+    @cached_property
+    def data_fingerprint(self) -> str:
+        """A digest of the pictures."""
+        return self.dataset.fingerprint()
 
     @property
     def lengths(self) -> dict[str, int]:

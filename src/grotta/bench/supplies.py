@@ -178,6 +178,7 @@ def pack(spec: CellSpec, data_root: Path | None) -> Supply:
             default_model=dataset.default_model,
             open_images=pictures,
             open_labels=GivenLabels({domain: dataset.labels(domain) for domain in dataset.domains}),
+            identify={domain: dataset.identity(domain) for domain in dataset.domains}.__getitem__,
         ),
         pictures,
         name,

@@ -1,8 +1,9 @@
 """CIFAR-10-C and its like: the published arrays if they are here, otherwise made from the clean test set."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,11 @@ class Published:
         images: Images = stacked[self._rows(len(stacked))]
         return images
 
+    def identity(self, corruption: str) -> str:
+        """A digest of the pictures of one corruption at the severity."""
+        status = (self.folder / f"{corruption}.npy").stat()
+        return _digest_once(self, corruption, status.st_size, status.st_mtime_ns)
+
     def labels(self, corruption: str) -> Labels:
         """The labels at the severity, the same for every corruption: int64 (n,)."""
         stacked = self._stacked_labels()
@@ -53,6 +59,12 @@ class Published:
     def _rows(self, count: int) -> slice:
         per_severity = count // SEVERITIES
         return slice((self.severity - 1) * per_severity, self.severity * per_severity)
+
+
+@lru_cache(maxsize=256)
+def _digest_once(arrays: Published, corruption: str, size: int, changed: int) -> str:
+    """``size`` and ``changed`` are only there so that a file that was replaced is not answered from memory."""
+    return hashlib.blake2b(arrays.images(corruption).data, digest_size=16).hexdigest()
 
 
 def find_published(folder_name: str, roots: Sequence[Path], domains: Sequence[str] = CORRUPTIONS) -> Path | None:
@@ -85,10 +97,11 @@ def open_corrupted(
             raise DataNotFoundError(f"{folder} has no {missing[0]}; it has {', '.join(present)}")
         arrays = Published(folder, options.severity, len(clean.class_names))
         open_images, open_labels, (height, width) = arrays.images, arrays.labels, SIZE
+        identify: Callable[[str], str] = arrays.identity
     else:
         images, labels = read_clean(clean, "test", options.roots, options.download)
         count, height, width, _ = images.shape
-        open_images = Regenerated(
+        regenerated = Regenerated(
             name=clean.name,
             digest=digest(images),
             shape=(count, height, width, 3),
@@ -97,7 +110,7 @@ def open_corrupted(
             severity=options.severity,
             seed=options.seed,
         )
-        open_labels = partial(same_labels, labels)
+        open_images, open_labels, identify = regenerated, partial(same_labels, labels), regenerated.identity
     return ArrayDataset(
         name=name,
         domains=domains,
@@ -107,4 +120,5 @@ def open_corrupted(
         default_model=default_model,
         open_images=open_images,
         open_labels=open_labels,
+        identify=identify,
     )

@@ -1,5 +1,6 @@
 """A data set as test-time adaptation sees it: several domains, one after the other, with the same classes."""
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from torch import Tensor
 from grotta.data.arrays import Images, Labels
 
 Indices = Sequence[int] | npt.NDArray[np.integer[Any]] | Tensor
+_PIECE = 1024
 Provenance = Literal["published", "regenerated", "original"]
 
 
@@ -49,6 +51,18 @@ class DomainDataset(ABC):
     def images(self, domain: str, indices: Indices) -> Tensor:
         """The pictures of a domain at ``indices``, in that order: uint8 (len(indices), 3, H, W)."""
 
+    def identity(self, domain: str) -> str:
+        """A digest of the pictures of a domain: the same wherever they are kept, another one for other pictures."""
+        digest = hashlib.blake2b(digest_size=16)
+        for start in range(0, count := len(self.labels(domain)), _PIECE):
+            digest.update(self.images(domain, range(start, min(start + _PIECE, count))).numpy().data)
+        return digest.hexdigest()
+
+    def fingerprint(self) -> str:
+        """A digest of the pictures of all domains, in their order."""
+        identities = "\n".join(f"{domain} {self.identity(domain)}" for domain in self.domains)
+        return hashlib.blake2b(identities.encode(), digest_size=8).hexdigest()
+
     def prepare(self) -> None:
         """Make now what would otherwise be made when a domain is first used."""
         for domain in self.domains:
@@ -75,10 +89,12 @@ class ArrayDataset(DomainDataset):
     Attributes:
         open_images: domain -> uint8 (n, H, W, 3).
         open_labels: domain -> int64 (n,).
+        identify: domain -> a digest of its pictures, where it can be had without reading them all.
     """
 
     open_images: Callable[[str], Images]
     open_labels: Callable[[str], Labels]
+    identify: Callable[[str], str] | None = None
     _opened: dict[str, Images] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def labels(self, domain: str) -> Labels:
@@ -93,6 +109,11 @@ class ArrayDataset(DomainDataset):
             self._opened[domain] = self.open_images(domain)
         pictures = self._opened[domain]
         return to_nchw(pictures[self._positions(domain, indices, len(pictures))])
+
+    def identity(self, domain: str) -> str:
+        """A digest of the pictures of a domain: the same wherever they are kept, another one for other pictures."""
+        self._check_domain(domain)
+        return self.identify(domain) if self.identify else super().identity(domain)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": {}}

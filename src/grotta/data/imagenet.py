@@ -121,22 +121,26 @@ def _regenerated(domains: tuple[str, ...], options: Options) -> DomainDataset:
     folder = _require_clean(options)
     classes, listing = list_clean(folder)
     size = options.image_size
+    pictures = Pictures(listing, short_side(size), size)
+    regenerated = Regenerated(
+        name="imagenet",
+        digest=pictures.digest(),
+        shape=(len(listing.names), size, size, 3),
+        open_clean=partial(_open_clean, folder, size),
+        scale="imagenet",
+        severity=options.severity,
+        seed=options.seed,
+        source=pictures.identity,
+    )
     return ArrayDataset(
         name="imagenet-c",
         domains=domains,
         class_names=classes,
         image_shape=(3, size, size),
         provenance="regenerated",
-        open_images=Regenerated(
-            name="imagenet",
-            digest=Pictures(listing, short_side(size), size).digest(),
-            shape=(len(listing.names), size, size, 3),
-            open_clean=partial(_open_clean, folder, size),
-            scale="imagenet",
-            severity=options.severity,
-            seed=options.seed,
-        ),
+        open_images=regenerated,
         open_labels=partial(same_labels, listing.labels),
+        identify=regenerated.identity,
     )
 
 

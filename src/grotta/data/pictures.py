@@ -20,6 +20,7 @@ from grotta.data.roots import cache_dir
 
 _THREADS = min(8, os.cpu_count() or 1)
 _PIECE = 256
+_END_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,20 @@ class Pictures:
             digest.update(f"\n{name} {status.st_size} {status.st_mtime_ns}".encode())
         return digest.hexdigest()
 
+    def identity(self) -> str:
+        """A digest of what the files are, wherever they are: of their names, sizes and ends.
+
+        Reading thousands of files in full would take as long as using them, and the end of a compressed picture changes
+        with any of it.
+        """
+        digest = hashlib.blake2b(f"{self.resize} {self.crop}".encode(), digest_size=16)
+        for name in self.listing.names:
+            with (self.listing.folder / name).open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - _END_BYTES))
+                digest.update(f"\n{name} {size} ".encode() + file.read())
+        return digest.hexdigest()
+
 
 @dataclass(frozen=True, kw_only=True)
 class PictureDataset(DomainDataset):
@@ -85,9 +100,13 @@ class PictureDataset(DomainDataset):
 
     def images(self, domain: str, indices: Indices) -> Tensor:
         """The pictures of a domain at ``indices``, in that order: uint8 (len(indices), 3, H, W)."""
-        listing = self._listing(domain)
-        positions = self._positions(domain, indices, len(listing.names))
-        return to_nchw(Pictures(listing, self.resize, self.image_shape[1]).take(positions.tolist()))
+        pictures = self._pictures(domain)
+        positions = self._positions(domain, indices, len(pictures.listing.names))
+        return to_nchw(pictures.take(positions.tolist()))
+
+    def identity(self, domain: str) -> str:
+        """A digest of the pictures of a domain: the same wherever they are kept, another one for other pictures."""
+        return self._pictures(domain).identity()
 
     def kept_decoded(self) -> ArrayDataset:
         """The same data set, read from arrays in the cache that are decoded when a domain is first used."""
@@ -100,10 +119,11 @@ class PictureDataset(DomainDataset):
             default_model=self.default_model,
             open_images=self._decode,
             open_labels=self.labels,
+            identify=self.identity,
         )
 
     def _decode(self, domain: str) -> Images:
-        pictures = Pictures(self._listing(domain), self.resize, self.image_shape[1])
+        pictures = self._pictures(domain)
         count, side = len(pictures.listing.names), pictures.crop
         path = cache_dir() / "decoded" / f"{pictures.digest()[:24]}.npy"
 
@@ -115,6 +135,9 @@ class PictureDataset(DomainDataset):
                     advance(len(piece))
 
         return cached_images(path, (count, side, side, 3), fill)
+
+    def _pictures(self, domain: str) -> Pictures:
+        return Pictures(self._listing(domain), self.resize, self.image_shape[1])
 
     def _listing(self, domain: str) -> Listing:
         self._check_domain(domain)

@@ -38,6 +38,7 @@ class Regenerated:
         scale: the published scale of the constants.
         severity: 1 to 5.
         seed: of everything random in a corruption.
+        source: a digest of the clean pictures that does not depend on where they are; ``digest`` by default.
     """
 
     name: str
@@ -47,10 +48,17 @@ class Regenerated:
     scale: Literal["cifar", "imagenet"]
     severity: int
     seed: int
+    source: Callable[[], str] | None = None
 
     def __call__(self, corruption: str) -> Images:
         """The pictures of one corruption, made if they are not in the cache."""
         return cached_images(self.path(corruption), self.shape, partial(self._fill, corruption))
+
+    def identity(self, corruption: str) -> str:
+        """A digest of the pictures of one corruption, from all that they are made of."""
+        source = self.source() if self.source else self.digest
+        recipe = f"{source} {generator_version()} {self.scale} {corruption} {self.severity} {self.seed}"
+        return hashlib.blake2b(recipe.encode(), digest_size=16).hexdigest()
 
     def path(self, corruption: str) -> Path:
         """The file that holds a corruption; its name changes with anything that changes a bit of it."""
