@@ -136,9 +136,10 @@ def test_a_file_that_cannot_be_written_leaves_nothing_that_counts_and_no_litter(
     spec = make_spec("grotta", domains=("fog",), model=f"fashion_resnet8@{detour}{weights}")
     words = [str(tmp_path / "out"), str(data_root), spec.to_json(), str(size), str(seconds)]
     run = subprocess.run([sys.executable, "-c", FULL, *words], capture_output=True, text=True, check=True)
-    assert "File too large" in run.stdout
-    assert load_results(tmp_path / "out") == []
     directory = cell_directory(tmp_path / "out", spec)
+    assert "File too large" in run.stdout
+    assert str(directory) in run.stdout
+    assert load_results(tmp_path / "out") == []
     assert not (directory / file).exists()
     assert not list(directory.glob("*.part"))
     for out in ("out", "whole"):

@@ -1,14 +1,20 @@
+import errno
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from grotta import models
 from grotta.bench import CellResult, CellSpec, Failure, load_results, run_grid
+from grotta.bench.attempt import one_line
 from grotta.bench.events import Event, Finished, Progressed, Started, Waiting, Warned
-from grotta.bench.lock import cell_lock
-from grotta.bench.results import cell_directory
+from grotta.bench.lock import CellBusyError, cell_lock
+from grotta.bench.results import DamagedCellError, cell_directory
+from grotta.data.errors import DamagedDataError
 
 Make = Callable[..., CellSpec]
 
@@ -117,5 +123,44 @@ def test_a_directory_that_cannot_be_written_to_is_an_error_before_anything_runs(
     tmp_path: Path, make_spec: Make
 ) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
-        run_grid([make_spec()], tmp_path / "file")
+    for out, reason in ((tmp_path / "file", "it is a file, not a directory"), (tmp_path / "file/x", "Not a directory")):
+        with pytest.raises(OSError, match=re.escape(f"out: cannot write to {str(out)!r}: {reason}")):
+            run_grid([make_spec()], out)
+
+
+def test_a_directory_that_is_read_only_is_named_and_no_file_within_it(
+    tmp_path: Path, make_spec: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*arguments: object, **options: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(tmp_path / "tmp1234"))
+
+    monkeypatch.setattr(os, "open", read_only)  # an administrator may write where others may not
+    with pytest.raises(OSError) as caught:
+        run_grid([make_spec()], tmp_path)
+    assert str(caught.value) == f"out: cannot write to {str(tmp_path)!r}: Read-only file system"
+    assert list(tmp_path.iterdir()) == []
+
+
+class UnknownError(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (FileNotFoundError("no file of weights at w2.st"), "no file of weights at w2.st"),
+        (DamagedDataError("labels.npy is cut short"), "labels.npy is cut short"),
+        (DamagedCellError("the cell is damaged"), "the cell is damaged"),
+        (CellBusyError("another process is running it"), "another process is running it"),
+        (TypeError("magic: no such option"), "magic: no such option"),
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device: cells/ab"),
+        (SafetensorError("I/O error: No space left"), "SafetensorError: I/O error: No space left: cells/ab"),
+        (OSError(errno.EACCES, "Permission denied", "labels.npy"), "Permission denied: labels.npy"),
+        (OSError(), "OSError"),
+        (RuntimeError("shapes\ndiffer"), "RuntimeError: shapes differ"),
+        (KeyError("fc"), "KeyError: 'fc'"),
+        (UnknownError("what"), "UnknownError: what"),
+    ],
+)
+def test_an_error_is_told_in_its_own_words_and_an_unexpected_one_with_its_class(error: Exception, line: str) -> None:
+    assert one_line(error, Path("cells/ab")) == line

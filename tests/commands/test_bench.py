@@ -110,6 +110,8 @@ def test_ctrl_c_says_how_to_go_on(
         ({"gammas": "1e-1,-2"}, "gamma: expected a positive number, got -2.0"),
         ({"gammas": "a,b"}, "gammas: expected numbers separated by commas, got 'a,b'"),
         ({"gammas": ""}, "gammas: expected different values, at least one"),
+        ({"stream": "iid"}, "gammas: they mean nothing to an iid stream, so at most one; got [0.1, 0.0001]"),
+        ({"preset": "fast"}, "preset: method 'source' has no 'fast', but paper, official; grotta alone has it"),
         ({"domains": "magic"}, "domains: expected"),
         ({"workers": "0"}, "workers: expected at least 1"),
         ({"seeds": "0"}, "seeds: expected at least 1"),
@@ -132,7 +134,7 @@ def test_an_output_that_cannot_be_written_is_one_line_and_code_1(
     (tmp_path / "out").write_text("a file")
     assert grotta_bench() == 1
     shown = capsys.readouterr()
-    assert "out" in shown.err
+    assert shown.err.strip() == f"grotta: out: cannot write to '{tmp_path / 'out'}': it is a file, not a directory"
     assert len(shown.err.strip().splitlines()) == 1
 
 

@@ -1,3 +1,4 @@
+import errno
 import json
 import re
 from collections.abc import Callable
@@ -5,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors import SafetensorError
 
 from grotta.bench import CellSpec, run_cell
 from grotta.bench.report_command import command
@@ -57,6 +59,45 @@ def test_one_cell_is_run_and_shown(grotta_run: Grotta, capsys: pytest.CaptureFix
     assert last.startswith("140 images, ")
     assert re.search(r"tent error [0-9.]+ % of all images so far, snow [0-9.]+ %", shown.err)
     assert "images/s" in shown.err
+
+
+def test_an_iid_stream_is_shown_without_a_gamma(grotta_run: Grotta, capsys: pytest.CaptureFixture[str]) -> None:
+    assert grotta_run(method="source", stream="iid") == 0
+    assert capsys.readouterr().out.startswith("source on cifar10-c, iid stream: error ")
+
+
+def test_an_output_that_cannot_be_written_is_named(
+    tmp_path: Path, grotta_run: Grotta, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "afile"
+    out.write_text("")
+    assert grotta_run(out=str(out)) == 1
+    message = f"grotta: out: cannot write to '{out}': it is a file, not a directory"
+    assert capsys.readouterr().err.strip() == message
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+        (SafetensorError("I/O error: full"), "SafetensorError: I/O error: full"),
+    ],
+)
+def test_a_full_disk_is_one_line_that_names_the_cell(
+    tmp_path: Path,
+    grotta_run: Grotta,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    reason: str,
+) -> None:
+    def full(*arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr("grotta.bench.cell._run", full)
+    assert grotta_run() == 1
+    [cell] = (tmp_path / "cells").iterdir()
+    assert capsys.readouterr().err.strip().splitlines()[-1] == f"grotta: {reason}: {cell}"
 
 
 def test_json_holds_the_result_and_the_options(grotta_run: Grotta, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,10 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 from grotta import data
 from grotta.bench.cell import CHECKPOINT_SECONDS, Progress, run_cell
 from grotta.bench.events import Emit, Failure, Finished, Preparing, Progressed, Started, Waiting, Warned
 from grotta.bench.lock import CellBusyError
+from grotta.bench.results import cell_directory
 from grotta.bench.spec import CellSpec
 from grotta.bench.supplies import Supply
 
@@ -95,21 +98,30 @@ def attempt(task: CellTask, emit: Emit) -> None:
         except BrokenPipeError:
             raise  # nobody listens any more
         except Exception as error:
-            return emit(Failure(spec, one_line(error), traceback.format_exc()))
+            return emit(Failure(spec, one_line(error, cell_directory(task.out, spec)), traceback.format_exc()))
     emit(Finished(spec, result))
 
 
-def one_line(error: BaseException) -> str:
-    """An error as one line for a user.
+def one_line(error: BaseException, place: Path | None = None) -> str:
+    """An error as one line for a user; one of the system that names no file is said to be about ``place``.
+
+    What was worded for users stands as it is; what nobody expected begins with the name of its class.
 
     >>> one_line(ValueError("gamma: expected a positive number\\nand more"))
     'gamma: expected a positive number and more'
+    >>> one_line(OSError(28, "No space left on device"), Path("runs/cells/ab"))
+    'No space left on device: runs/cells/ab'
+    >>> one_line(KeyError("fc"))
+    "KeyError: 'fc'"
     """
-    if isinstance(error, OSError) and error.strerror:
-        place = f": {error.filename}" if error.filename else ""
-        return f"{error.strerror}{place}"
     text = " ".join(str(error).split())
-    return text if isinstance(error, ValueError | TypeError) and text else f"{type(error).__name__}: {text}"
+    if isinstance(error, OSError) and error.strerror:
+        text, place = error.strerror, error.filename or place
+    elif not isinstance(error, SafetensorError):  # writes files, and does not say which
+        place = None
+    worded = isinstance(error, ValueError | TypeError | OSError) or type(error).__module__.startswith("grotta.")
+    name = "" if worded and text else type(error).__name__
+    return ": ".join(str(part) for part in (name, text, place) if part)
 
 
 class _Throttle:

@@ -1,9 +1,9 @@
 """A grid of cells from specs to results, wherever the cells run."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Literal, get_args
 
 from grotta.bench import setting
@@ -60,7 +60,7 @@ def run_grid(
     for spec in specs:
         setting.check(spec)
     out, root = Path(directory), None if data_root is None else Path(data_root)
-    _require_writable(out)
+    require_writable(out)
     outcomes: dict[CellSpec, CellResult | Failure] = {}
 
     def note(event: Event) -> None:
@@ -102,8 +102,12 @@ def _unfinished(specs: Sequence[CellSpec], out: Path, present: Present, emit: Em
     return sorted(todo, key=cost, reverse=True)
 
 
-def _require_writable(out: Path) -> None:
-    probe = out / f".writable.{os.getpid()}"
-    out.mkdir(parents=True, exist_ok=True)
-    probe.write_bytes(b"")
-    probe.unlink()
+def require_writable(out: Path) -> None:
+    """Make the directory ``out``; an ``OSError`` that names it if nothing can be put there."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        reason = "it is a file, not a directory" if isinstance(error, FileExistsError) else error.strerror
+        raise OSError(f"out: cannot write to {str(out)!r}: {reason}") from error

@@ -17,14 +17,24 @@ from grotta.bench.report_content import reader_warnings
 from grotta.bench.spec import CellSpec
 from grotta.bench.tables_bench import by_setup, main_table
 from grotta.bench.tables_rich import to_rich
-from grotta.commands.options import DataRoot, Device, Json, Out, comma_separated, comma_separated_numbers
+from grotta.commands.options import (
+    DataRoot,
+    Device,
+    Gammas,
+    Json,
+    Out,
+    Preset,
+    Stream,
+    comma_separated,
+    comma_separated_numbers,
+)
 from grotta.commands.run import to_json as cell_json
 
 
 def bench(
     dataset: Annotated[str, typer.Option(help="A data set's name (grotta data list) or folder:PATH.")] = "fashion-c",
     methods: Annotated[str | None, typer.Option(help="Methods, comma-separated; the paper's ten by default.")] = None,
-    gammas: Annotated[str | None, typer.Option(help="Label shifts, comma-separated; 1e-1,1e-4 by default.")] = None,
+    gammas: Gammas = None,
     domains: Annotated[
         str | None,
         typer.Option("--domains", "--corruptions", help="Domains in stream order, comma-separated; a few by default."),
@@ -32,8 +42,8 @@ def bench(
     seeds: Annotated[int, typer.Option(help="Runs of each cell, with seeds 0, 1, ...")] = 1,
     full: Annotated[bool, typer.Option("--full", help="All domains, and gammas 1e-1 to 1e-4.")] = False,
     model: Annotated[str, typer.Option(help="Network NAME (bundled) or NAME@WEIGHTS; the data set's own.")] = "",
-    preset: Annotated[str, typer.Option(help="Settings of the methods: paper or official.")] = "paper",
-    stream: Annotated[str, typer.Option(help="Kind of stream: ptta, rotta, exhaustive or iid.")] = "ptta",
+    preset: Preset = "paper",
+    stream: Stream = "ptta",
     period: Annotated[int, typer.Option(help="Images that share a label distribution.")] = 100,
     batch_size: Annotated[int, typer.Option(help="Images in a step.")] = 64,
     image_size: Annotated[int, typer.Option(help="Side of pictures read from files.")] = 224,

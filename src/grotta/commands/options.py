@@ -8,6 +8,17 @@ import typer
 Out = Annotated[Path, typer.Option(help="Where results are kept; finished ones are not run again.")]
 DataRoot = Annotated[Path | None, typer.Option(help="Where to look for data first, before GROTTA_DATA and the cache.")]
 Device = Annotated[str, typer.Option(help="Where networks run: cpu, cuda, cuda:1, ...")]
+Gammas = Annotated[
+    str | None, typer.Option(help="Label shifts, comma-separated; 1e-1,1e-4 by default, and one for an iid stream.")
+]
+Preset = Annotated[
+    str,
+    typer.Option(
+        help="Settings of the methods: paper or official; for grotta alone, also fast; for pl, tent and cotta alone, "
+        "official-imagenet; for cotta alone, official-cifar100."
+    ),
+]
+Stream = Annotated[str, typer.Option(help="Kind of stream: ptta, rotta, exhaustive or iid (no label shift).")]
 Json = Annotated[bool, typer.Option("--json", help="Print the outcome as one JSON object.")]
 
 

@@ -5,30 +5,35 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from safetensors import SafetensorError
 
 from grotta.bench import CellSpec, checkpoint, run_cell
+from grotta.bench.attempt import one_line
 from grotta.bench.grid import make_grid
 from grotta.bench.progress_line import ProgressLine
 from grotta.bench.results import RESULT, CellResult, cell_directory, result_values
+from grotta.bench.runner import require_writable
 from grotta.bench.setting import check_device, check_options
 from grotta.bench.tables_bench import mean_error
-from grotta.commands.options import DataRoot, Device, Json, Out, comma_separated
+from grotta.commands.options import DataRoot, Device, Json, Out, Preset, Stream, comma_separated
 
 
 def run(
     method: Annotated[str, typer.Option(help="Method: source, bn, pl, tent, lame, cotta, ods, note, rotta, grotta.")],
     dataset: Annotated[str, typer.Option(help="A data set's name (grotta data list) or folder:PATH.")] = "fashion-c",
-    gamma: Annotated[float, typer.Option(help="Label shift: the smaller, the fewer classes at a time.")] = 0.1,
+    gamma: Annotated[
+        float, typer.Option(help="Label shift: the smaller, the fewer classes at a time; not for iid.")
+    ] = 0.1,
     domains: Annotated[
         str | None,
         typer.Option("--domains", "--corruptions", help="Domains in stream order, comma-separated; all by default."),
     ] = None,
     model: Annotated[str, typer.Option(help="Network NAME (bundled) or NAME@WEIGHTS; the data set's own.")] = "",
-    preset: Annotated[str, typer.Option(help="Settings of the method: paper or official.")] = "paper",
+    preset: Preset = "paper",
     option: Annotated[
         list[str] | None, typer.Option(help="One setting of the method, KEY=VALUE (VALUE as JSON); may be repeated.")
     ] = None,
-    stream: Annotated[str, typer.Option(help="Kind of stream: ptta, rotta, exhaustive or iid.")] = "ptta",
+    stream: Stream = "ptta",
     period: Annotated[int, typer.Option(help="Images that share a label distribution.")] = 100,
     batch_size: Annotated[int, typer.Option(help="Images in a step.")] = 64,
     image_size: Annotated[int, typer.Option(help="Side of pictures read from files.")] = 224,
@@ -66,8 +71,12 @@ def run(
     if not directory.exists():
         check_device(device)
         check_options(spec, data_root)  # a slip of the pen leaves no cell behind
+    require_writable(out)
     with ProgressLine(spec.label) as line:
-        result = run_cell(spec, out, data_root=data_root, device=device, on_progress=line)
+        try:
+            result = run_cell(spec, out, data_root=data_root, device=device, on_progress=line)
+        except (OSError, SafetensorError) as error:  # a full disk, mostly
+            raise OSError(one_line(error, directory)) from error
     typer.echo(json.dumps(to_json(result), allow_nan=False) if json_output else to_text(result))
 
 
@@ -101,9 +110,10 @@ def to_text(result: CellResult) -> str:
     """A finished cell for readers."""
     spec = result.spec
     width = max(map(len, result.domain_errors))
+    shift = "iid stream" if spec.stream == "iid" else f"gamma {spec.gamma:g}"
     return "\n".join(
         [
-            f"{spec.label} on {spec.dataset}, gamma {spec.gamma:g}: error {_named_errors(result)}",
+            f"{spec.label} on {spec.dataset}, {shift}: error {_named_errors(result)}",
             *(f"  {domain:{width}}  {error:5.2f} %" for domain, error in result.domain_errors.items()),
             f"{result.images:,} images, {result.seconds:.1f} s, {result.images_per_second:.0f} images/s, "
             f"{result.peak_memory_mb:.0f} MB; stream {result.stream_hash[:12]}; {result.directory}",

@@ -68,7 +68,7 @@ def create_model(
         model = _BUILDERS[name]() if num_classes is None else _BUILDERS[name](num_classes)
     if weights is None:
         return _fill(model, seed)
-    path = bundled_path(name) if weights == "bundled" else Path(weights)
+    path = _path(name, weights)
     state = read_state(path)
     there = num_classes_of(model, state)
     if num_classes is None and there is not None:
@@ -77,6 +77,21 @@ def create_model(
     model = _fill(model, seed)
     copy_state(model, state, f"{path} does not fit {name}")
     return model
+
+
+def weights_classes(name: str, weights: str | Path) -> int | None:
+    """Number of classes that ``weights`` (``"bundled"`` or a file) have for the network ``name``; None if unknown.
+
+    >>> weights_classes("fashion_resnet8", "bundled")
+    10
+    """
+    with torch.device("meta"):
+        model = _BUILDERS[name]()
+    return num_classes_of(model, read_state(_path(name, weights)))
+
+
+def _path(name: str, weights: str | Path) -> Path:
+    return bundled_path(name) if weights == "bundled" else Path(weights)
 
 
 def _fill(model: nn.Module, seed: int) -> nn.Module:
