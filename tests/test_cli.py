@@ -1,7 +1,10 @@
+import errno
+
 import pytest
 
 from grotta._version import __version__
 from grotta.cli import main
+from grotta.methods import list_methods, method_class
 
 COMMANDS = ["bench", "run", "reproduce", "report", "train", "data", "data list", "data get", "data corrupt"]
 
@@ -19,6 +22,27 @@ def test_every_command_explains_itself_with_an_example(command: str, capsys: pyt
     assert code == 0
     if command != "data":
         assert f"grotta {command}" in out.replace("Usage: ", "", 1)
+
+
+@pytest.mark.parametrize("command", ["bench", "run", "reproduce"])
+def test_help_names_every_preset_and_who_has_it(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, command, "--help")
+    words = " ".join(out.replace("│", " ").split())
+    assert "paper or official; for grotta alone, also fast; for pl, tent and cotta alone, official-imagenet; " in words
+    assert "for cotta alone, official-cifar100" in words
+
+
+def test_those_are_all_presets() -> None:
+    having: dict[str, list[str]] = {}
+    for name in list_methods():
+        for preset in method_class(name).presets:
+            having.setdefault(preset, []).append(name)
+    assert having.pop("paper") == having.pop("official") == list_methods()
+    assert having == {
+        "fast": ["grotta"],
+        "official-imagenet": ["pl", "tent", "cotta"],
+        "official-cifar100": ["cotta"],
+    }
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,3 +74,13 @@ def test_a_wrong_call_is_answered_in_words_with_code_2(
     assert says in err
     assert "Traceback" not in err
     assert not list(tmp_path.iterdir())
+
+
+def test_an_error_of_the_system_is_told_without_its_number(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(args: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", "page.html")
+
+    monkeypatch.setattr("grotta.cli.app", read_only)
+    assert call(capsys) == (1, "", "grotta: Read-only file system: page.html\n")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import typer
 
 from grotta._version import __version__
+from grotta.bench.attempt import one_line
 from grotta.bench.tune import tune_allocator
 from grotta.commands import bench, data, report, reproduce, run, train
 
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (ValueError, TypeError) as error:
         _fail(error, code=2)
     except OSError as error:
-        _fail(error, code=1)
+        _fail(one_line(error), code=1)
 
 
 def _fail(error: object, code: int) -> None:

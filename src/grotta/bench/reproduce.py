@@ -10,10 +10,11 @@ from typing import Any, Self
 
 from grotta.bench.figures import Figure
 from grotta.bench.grid import make_grid
+from grotta.bench.paper import gamma_name
 from grotta.bench.report_content import Block, Section
 from grotta.bench.results import CellResult, write_file
 from grotta.bench.spec import CellSpec
-from grotta.bench.tables_bench import TRANSFER_DOMAINS, plural
+from grotta.bench.tables_bench import TRANSFER_DOMAINS, gamma_head, plural
 
 Found = Mapping[str, CellResult]  # finished cells by the id of their spec
 SOURCE = "{source}"
@@ -28,12 +29,14 @@ class Scope:
         methods: the methods compared.
         gammas: the label shifts, the largest first.
         seeds: how many runs of each cell.
+        only_gammas: no recipe may take a range of its own: these were asked for, or the stream knows none.
     """
 
     bases: tuple[CellSpec, ...]
     methods: tuple[str, ...]
     gammas: tuple[float, ...]
     seeds: int = 1
+    only_gammas: bool = False
 
     @property
     def dataset(self) -> str:
@@ -44,6 +47,16 @@ class Scope:
     def hardest(self) -> float:
         """The smallest gamma."""
         return min(self.gammas)
+
+    @property
+    def at_hardest(self) -> str:
+        """Where the label shift is hardest, in words."""
+        iid = self.bases[0].stream == "iid"
+        return "on an iid stream" if iid else f"at γ = {gamma_head(gamma_name(self.hardest))}"
+
+    def gammas_or(self, usual: Sequence[float]) -> tuple[float, ...]:
+        """The gammas of a recipe that has a range of its own, the ``usual`` one."""
+        return self.gammas if self.only_gammas else tuple(usual)
 
     def cells(self, method: str, gamma: float, options: Mapping[str, Any] | None = None) -> list[CellSpec]:
         """The cells of a method at a gamma: one for each source model and seed."""
@@ -62,7 +75,8 @@ class Scope:
     def to_dict(self) -> dict[str, Any]:
         """The scope as plain JSON values."""
         bases = [{k: v for k, v in base.to_dict().items() if k != "label"} for base in self.bases]
-        return {"bases": bases, "methods": list(self.methods), "gammas": list(self.gammas), "seeds": self.seeds}
+        values = {"bases": bases, "methods": list(self.methods), "gammas": list(self.gammas), "seeds": self.seeds}
+        return {**values, "only_gammas": True} if self.only_gammas else values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -70,7 +84,8 @@ class Scope:
         bases = tuple(CellSpec.from_dict(base) for base in values["bases"])
         if not (bases and values["methods"] and values["gammas"]):
             raise ValueError("a scope has at least one base, one method and one gamma")
-        return cls(bases, tuple(values["methods"]), tuple(values["gammas"]), int(values["seeds"]))
+        only = bool(values.get("only_gammas", False))
+        return cls(bases, tuple(values["methods"]), tuple(values["gammas"]), int(values["seeds"]), only)
 
 
 @dataclass(frozen=True)
@@ -83,6 +98,10 @@ class Recipe:
         about: where it is in the paper and what it shows.
         cells: the cells it needs.
         blocks: what is made of those that were found.
+        methods: of its cells, if it fixes them.
+        gammas: a range of its own, which it takes when none is asked for.
+        single: options of which it takes one value.
+        fixed: options that it does not heed, besides ``methods``.
     """
 
     name: str
@@ -90,6 +109,29 @@ class Recipe:
     about: str
     cells: Callable[[Scope], list[CellSpec]]
     blocks: Callable[[Scope, Found], list[Block]]
+    methods: tuple[str, ...] = ()
+    gammas: tuple[float, ...] = ()
+    single: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+
+
+def check_choices(recipe: Recipe, given: Mapping[str, Any]) -> None:
+    """Raise a ``ValueError`` if the recipe would not heed an option that was ``given`` for it alone.
+
+    >>> recipe = Recipe("fig-one", "", "", lambda scope: [], lambda scope, found: [], single=("gammas",))
+    >>> check_choices(recipe, {"gammas": [0.1, 0.01]})
+    Traceback (most recent call last):
+    ValueError: gammas: fig-one takes one; got 0.1, 0.01
+    """
+    fixed = {*recipe.fixed, *(("methods",) if recipe.methods else ())}
+    for option, value in given.items():
+        told = ", ".join(map(str, value)) if isinstance(value, list) else value
+        if option in fixed:
+            raise ValueError(f"{option}: fixed by {recipe.name}, which would not heed it; got {told}")
+        if option in recipe.single and (len(value) if isinstance(value, list) else value) > 1:
+            raise ValueError(f"{option}: {recipe.name} takes one; got {told}")
+    if recipe.gammas and given.get("stream") == "iid":
+        raise ValueError(f"stream: {recipe.name} goes over label shifts, which an iid stream does not have; got iid")
 
 
 def make_scope(
@@ -108,7 +150,7 @@ def make_scope(
 
     On PACS, OfficeHome and DomainNet, ``model`` has ``{source}`` in the place of the source domain's name, and each
     domain's model meets all others; with ``domains``, one model meets those. ``setting`` is what else a grid takes:
-    preset, stream, period, batch_size, image_size.
+    preset, stream, period, batch_size, image_size. An iid stream has one gamma, which means nothing there.
     """
     every: dict[str, Any] = {"methods": methods, "gammas": gammas, "seeds": seeds, "full": full, "data_root": data_root}
     every |= setting
@@ -131,6 +173,7 @@ def make_scope(
         methods=tuple(dict.fromkeys(spec.method for spec in found)),
         gammas=tuple(sorted({spec.gamma for spec in found}, reverse=True)),
         seeds=seeds,
+        only_gammas=gammas is not None or setting.get("stream") == "iid",
     )
 
 

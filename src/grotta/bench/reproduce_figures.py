@@ -12,7 +12,7 @@ from grotta.bench.figures_bench import curves, lines_panel, row_colors
 from grotta.bench.paper import AVERAGE, gamma_name
 from grotta.bench.report_content import Block, Line, Listing, zeta_figure
 from grotta.bench.reproduce import Found, Recipe, Scope, compared, pick
-from grotta.bench.reproduce_tables import STATISTICS_ONLY, Variants, variant_cells, variant_table
+from grotta.bench.reproduce_tables import STATISTICS_ONLY, Variants, methods_of, variant_cells, variant_table
 from grotta.bench.results import CellResult
 from grotta.bench.spec import CellSpec
 from grotta.bench.tables import Entry, Table, pivot
@@ -30,6 +30,7 @@ OUTPUTS: Variants = {
     "(b) + laplacian": ("grotta", {**STATISTICS_ONLY, "output": "laplacian"}),
     "(b) + bias-guided": ("grotta", {**STATISTICS_ONLY, "output": "bias_guided"}),
 }
+GROTTA: Variants = {"grotta": ("grotta", {})}
 BANKS: Variants = {f"{capacity}": ("grotta", {"capacity": capacity}) for capacity in CAPACITIES}
 PLAIN_LAMBDAS = (0.01, 0.1)  # λ_batch and λ_re of GRoTTA as it is
 
@@ -44,16 +45,15 @@ def _curves(scope: Scope, found: Found) -> list[Block]:
 
 
 def _zeta(scope: Scope, found: Found) -> list[Block]:
-    results = pick(variant_cells(scope, {"grotta": ("grotta", {})}), found)
+    results = pick(variant_cells(scope, GROTTA), found)
     return [zeta_figure(results, method=row_key(results[0].spec))] if results else []
 
 
 def _gamma(scope: Scope, found: Found) -> list[Block]:
     rows = _all_methods(scope)
     title, printed = "error (%), mean over domains, against γ", f"main/{scope.dataset}"
-    table = variant_table(
-        scope, found, rows, name="t", title=title, header="Method", printed=printed, gammas=GAMMA_RANGE
-    )
+    gammas = scope.gammas_or(GAMMA_RANGE)
+    table = variant_table(scope, found, rows, name="t", title=title, header="Method", printed=printed, gammas=gammas)
     caption = "Figure 6b: the smaller γ, the more imbalanced and changing the labels; right, nearly uniform ones."
     return [_lines(table, "Error against γ", caption), table]
 
@@ -94,17 +94,15 @@ def _sensitivity_cells(scope: Scope) -> list[CellSpec]:
 
 
 def _sensitivity(scope: Scope, found: Found) -> list[Block]:
-    gamma = scope.hardest
     entries = [
         Entry(f"{re:g}", f"{batch:g}", mean_error(result), result)
         for (batch, re), options in _sensitivity_options(scope).items()
-        for result in pick(scope.cells("grotta", gamma, options), found)
+        for result in pick(scope.cells("grotta", scope.hardest, options), found)
     ]
     table = pivot(
         entries,
         name="t",
-        title=f"{scope.dataset}: error (%), mean over domains, by λ_re (row) and λ_batch at γ = "
-        f"{gamma_head(gamma_name(gamma))}",
+        title=f"{scope.dataset}: error (%), mean over domains, by λ_re (row) and λ_batch {scope.at_hardest}",
         header="λ_re",
         columns=[f"{value:g}" for value in LAMBDAS],
         rows=[f"{value:g}" for value in LAMBDAS],
@@ -206,20 +204,34 @@ def _behind(table: Table) -> tuple[CellResult, ...]:
 
 FIGURES = (
     Recipe("fig-curves", "Accumulated accuracy", "Figure 5: how each method fares over time.", compared, _curves),
-    Recipe("fig-shift", "Label shift against γ", "What γ does to the labels of a stream.", lambda scope: [], _shift),
+    Recipe(
+        "fig-shift",
+        "Label shift against γ",
+        "What γ does to the labels of a stream.",
+        lambda scope: [],
+        _shift,
+        single=("seeds",),
+        fixed=(
+            *("dataset", "methods", "gammas", "domains", "full", "model", "preset"),
+            *("stream", "period", "batch_size", "image_size"),
+        ),
+    ),
     Recipe(
         "fig-gamma",
         "Error against γ",
         "From nearly uniform labels to one class at a time.",
-        lambda scope: compared(scope, GAMMA_RANGE),
+        lambda scope: compared(scope, scope.gammas_or(GAMMA_RANGE)),
         _gamma,
+        gammas=GAMMA_RANGE,
     ),
     Recipe(
         "fig-zeta",
         "Imbalance score",
-        "Figure 6c: the score by which GRoTTA trusts the batch's structure.",
-        lambda scope: variant_cells(scope, {"grotta": ("grotta", {})}),
+        "Figure 6c: the score by which GRoTTA trusts the batch's structure; of several runs, the one with the smallest "
+        "seeds.",
+        lambda scope: variant_cells(scope, GROTTA),
         _zeta,
+        methods=methods_of(GROTTA),
     ),
     Recipe(
         "fig-output",
@@ -227,9 +239,15 @@ FIGURES = (
         "Bias-guided output adaptation against LAME's.",
         lambda scope: variant_cells(scope, OUTPUTS),
         _output,
+        methods=methods_of(OUTPUTS),
     ),
     Recipe(
-        "fig-bank", "Size of the bank", "How many images to keep.", lambda scope: variant_cells(scope, BANKS), _bank
+        "fig-bank",
+        "Size of the bank",
+        "How many images to keep.",
+        lambda scope: variant_cells(scope, BANKS),
+        _bank,
+        methods=methods_of(BANKS),
     ),
     Recipe(
         "fig-sensitivity",
@@ -237,5 +255,7 @@ FIGURES = (
         "How much the two weights of the loss matter.",
         _sensitivity_cells,
         _sensitivity,
+        methods=methods_of(GROTTA),
+        single=("gammas",),
     ),
 )

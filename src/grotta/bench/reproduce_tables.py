@@ -54,6 +54,11 @@ AFFINITY: Variants = {
 }
 
 
+def methods_of(variants: Variants) -> tuple[str, ...]:
+    """The methods of variants, each once."""
+    return tuple(dict.fromkeys(method for method, _ in variants.values()))
+
+
 def variant_cells(scope: Scope, variants: Variants, gammas: Sequence[float] | None = None) -> list[CellSpec]:
     """Every variant at every gamma."""
     return [
@@ -197,6 +202,7 @@ TABLES = (
         "Table 5: what each part of GRoTTA brings.",
         lambda scope: variant_cells(scope, ABLATION),
         _ablation,
+        methods=methods_of(ABLATION),
     ),
     Recipe(
         "table-affinity",
@@ -204,6 +210,7 @@ TABLES = (
         "Table 6: the feature graph of the output adaptation, kNN with k neighbours or RBF of width sigma.",
         lambda scope: variant_cells(scope, AFFINITY),
         _affinity,
+        methods=methods_of(AFFINITY),
     ),
     Recipe(
         "table-orders",

@@ -9,21 +9,32 @@ from rich.console import Console
 
 from grotta.bench import CellResult, CellSpec, Failure, run_grid, setting
 from grotta.bench.report_content import Section
-from grotta.bench.reproduce import by_id, make_scope, recipe_section, save_recipe
+from grotta.bench.reproduce import by_id, check_choices, make_scope, recipe_section, save_recipe
 from grotta.bench.reproduce_all import RECIPES, find_recipes
 from grotta.bench.tables import Table
 from grotta.bench.tables_rich import to_rich
 from grotta.commands.bench import check_address, page_and_failures, report_and_tell, run_with_board
-from grotta.commands.options import DataRoot, Device, Json, Out, comma_separated, comma_separated_numbers
+from grotta.commands.options import (
+    DataRoot,
+    Device,
+    Gammas,
+    Json,
+    Out,
+    Preset,
+    Stream,
+    comma_separated,
+    comma_separated_numbers,
+)
 
 MOST_COLUMNS = 7  # that a terminal of usual width shows without breaking numbers
 
 
 def reproduce(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(help="A table or figure (see --list), or all.", show_default=False)] = "",
     dataset: Annotated[str, typer.Option(help="A data set's name (grotta data list) or folder:PATH.")] = "fashion-c",
     methods: Annotated[str | None, typer.Option(help="Methods, comma-separated; the paper's ten by default.")] = None,
-    gammas: Annotated[str | None, typer.Option(help="Label shifts, comma-separated; 1e-1,1e-4 by default.")] = None,
+    gammas: Gammas = None,
     domains: Annotated[
         str | None,
         typer.Option("--domains", "--corruptions", help="Domains in stream order, comma-separated; a few by default."),
@@ -34,8 +45,8 @@ def reproduce(
         str,
         typer.Option(help="Network NAME (bundled) or NAME@WEIGHTS, with {source} for the source domain of PACS etc."),
     ] = "",
-    preset: Annotated[str, typer.Option(help="Settings of the methods: paper or official.")] = "paper",
-    stream: Annotated[str, typer.Option(help="Kind of stream: ptta, rotta, exhaustive or iid.")] = "ptta",
+    preset: Preset = "paper",
+    stream: Stream = "ptta",
     period: Annotated[int, typer.Option(help="Images that share a label distribution.")] = 100,
     batch_size: Annotated[int, typer.Option(help="Images in a step.")] = 64,
     image_size: Annotated[int, typer.Option(help="Side of pictures read from files.")] = 224,
@@ -53,6 +64,18 @@ def reproduce(
     In short by default: a few domains, two gammas, on the embedded data. Cells are shared between tables and figures,
     and never run twice.
 
+    What a table or figure fixes cannot be chosen when it is asked for by name, and does not apply to it under `all`:
+
+    - methods: table-ablation, table-affinity, fig-zeta, fig-output, fig-bank, fig-sensitivity and the next three;
+
+    - one run on one domain at one gamma (the smallest), so no --full: fig-overfitting, fig-statistics, fig-gradient;
+
+    - one gamma (the smallest): fig-sensitivity;
+
+    - gammas of its own, 1e-4 to 1e1, unless --gammas says otherwise, so not iid: fig-gamma;
+
+    - everything: fig-shift, which needs no data and no network.
+
     Example: `grotta reproduce table-ablation --dataset cifar100-c --model resnet56_proj@weights.pt --full`
     """
     if listed:
@@ -61,21 +84,25 @@ def reproduce(
     if not name:
         raise ValueError("name: which table or figure? `grotta reproduce --list` shows them; `all` is all of them")
     recipes = find_recipes(name)
-    scope = make_scope(
-        dataset,
-        methods=comma_separated(methods),
-        gammas=comma_separated_numbers("gammas", gammas),
-        domains=comma_separated(domains),
-        model=model,
-        seeds=seeds,
-        full=full,
-        data_root=data_root,
-        preset=preset,
-        stream=stream,
-        period=period,
-        batch_size=batch_size,
-        image_size=image_size,
-    )
+    choices: dict[str, Any] = {
+        "dataset": dataset,
+        "methods": comma_separated(methods),
+        "gammas": comma_separated_numbers("gammas", gammas),
+        "domains": comma_separated(domains),
+        "model": model,
+        "seeds": seeds,
+        "full": full,
+        "preset": preset,
+        "stream": stream,
+        "period": period,
+        "batch_size": batch_size,
+        "image_size": image_size,
+    }
+    if name != "all":
+        [recipe] = recipes
+        check_choices(recipe, {option: value for option, value in choices.items() if is_given(context, option)})
+        choices["methods"] = list(recipe.methods) or choices["methods"]  # only they need to have the preset
+    scope = make_scope(**choices, data_root=data_root)
     specs = list(dict.fromkeys(spec for recipe in recipes for spec in recipe.cells(scope)))
     how: dict[str, Any] = {
         "executor": executor,
@@ -98,6 +125,12 @@ def reproduce(
             show([recipe_section(recipe, scope, found) for recipe in recipes], failures, page)
 
     report_and_tell(out, failures, tell)
+
+
+def is_given(context: typer.Context, option: str) -> bool:
+    """Whether the user wrote the option, be it with the value that it has without."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def check_how(specs: list[CellSpec], out: Path, **how: Any) -> None:

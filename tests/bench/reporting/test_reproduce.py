@@ -312,6 +312,108 @@ def test_a_reproduction_takes_the_settings_of_a_bench(tmp_path, monkeypatch):
     assert set(RECIPES["table-main"].cells(scope)) == set(ran)
 
 
+@pytest.fixture
+def reproduced(tmp_path, monkeypatch):
+    """The cells that a call of the command would run."""
+
+    def cells(*words):
+        ran = []
+        monkeypatch.setattr(command, "run_with_board", lambda specs, out, **how: ran.extend(specs) or [])
+        monkeypatch.setattr(command, "report_and_tell", lambda *arguments: None)
+        outcome = invoke(*words, "--out", tmp_path)
+        assert outcome.exit_code == 0, outcome.exception
+        return ran
+
+    return cells
+
+
+def test_gammas_that_are_asked_for_take_the_place_of_a_recipes_own(reproduced, tmp_path):
+    words = ("fig-gamma", "--methods", "source,bn", "--domains", "fog")
+    assert sorted({spec.gamma for spec in reproduced(*words)}) == sorted(GAMMA_RANGE)
+    asked = reproduced(*words, "--gammas", "1e-1")
+    assert [(spec.method, spec.gamma) for spec in asked] == [("source", 0.1), ("bn", 0.1)]
+    saved = [scope for _, scope in saved_recipes(tmp_path, RECIPES)]
+    assert sorted(len(RECIPES["fig-gamma"].cells(scope)) for scope in saved) == [2, 2 * len(GAMMA_RANGE)]
+
+
+def test_a_scope_that_was_saved_without_a_word_on_it_has_the_recipes_own_gammas(scope):
+    saved = scope.to_dict()
+    assert "only_gammas" not in saved
+    assert Scope.from_dict(saved) == scope
+    asked = replace(scope, only_gammas=True)
+    assert Scope.from_dict(json.loads(json.dumps(asked.to_dict()))) == asked
+
+
+TOYS = ("fig-overfitting", "fig-statistics", "fig-gradient")
+GROTTAS_OWN = ("table-ablation", "table-affinity", "fig-zeta", "fig-output", "fig-bank", "fig-sensitivity")
+CHOICES = {"methods": "source,bn", "gammas": "1e-1,1e-2", "domains": "fog,snow", "seeds": "2", "full": None}
+REFUSED = [
+    *((name, "methods") for name in (*TOYS, *GROTTAS_OWN)),
+    *((name, option) for name in TOYS for option in ("gammas", "domains", "seeds", "full")),
+    ("fig-sensitivity", "gammas"),
+    *(("fig-shift", option) for option in CHOICES),
+]
+
+
+@pytest.mark.parametrize(("name", "option"), REFUSED)
+def test_a_recipe_refuses_what_it_would_not_heed(name, option, tmp_path):
+    words = [f"--{option}"] if CHOICES[option] is None else [f"--{option}", CHOICES[option]]
+    outcome = invoke(name, *words, "--out", tmp_path / "runs")
+    assert isinstance(outcome.exception, ValueError)
+    assert str(outcome.exception).startswith(f"{option}: ")
+    assert name in str(outcome.exception)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_recipe_heeds_every_choice_that_it_does_not_refuse():
+    chosen = {"methods": ["source", "bn"], "gammas": [1e-1, 1e-2], "domains": ["fog", "snow"], "seeds": 2, "full": True}
+    usual = make_scope("fashion-c")
+    for option, value in chosen.items():
+        scope = make_scope("fashion-c", **{option: value})
+        heeding = {name for name, recipe in RECIPES.items() if set(recipe.cells(scope)) != set(recipe.cells(usual))}
+        assert heeding >= {name for name in NAMES if (name, option) not in REFUSED}, option
+
+
+def test_a_toy_takes_one_gamma_and_one_domain(reproduced):
+    cells = reproduced("fig-gradient", "--gammas", "1e-2", "--domains", "snow", "--seeds", 1)
+    assert {(spec.gamma, spec.domains) for spec in cells} == {(0.01, ("snow",))}
+
+
+def test_under_all_a_choice_does_not_apply_to_what_fixes_it(reproduced):
+    cells = set(reproduced("all", "--methods", "source", "--gammas", "1e-1,1e-2", "--domains", "fog", "--seeds", 2))
+    assert {spec.method for spec in cells} == {"source", "bn", "grotta", experiments.ENTROPY}
+    assert {spec.gamma for spec in cells} == {0.1, 0.01}
+
+
+def test_what_a_recipe_fixes_is_in_the_help():
+    words = " ".join(invoke("--help").stdout.split())
+    assert all(name in words for name, _ in REFUSED)
+    assert "fig-gamma" in words
+
+
+def test_only_the_methods_of_a_recipe_need_the_preset(reproduced, tmp_path):
+    assert {spec.preset for spec in reproduced("fig-zeta", "--preset", "fast")} == {"fast"}
+    outcome = invoke("table-ablation", "--preset", "fast", "--out", tmp_path / "runs")
+    assert "method 'bn' has no 'fast'" in str(outcome.exception)
+
+
+def test_an_iid_stream_has_one_gamma_in_every_recipe(reproduced, scope, finish):
+    cells = reproduced("all", "--stream", "iid", "--methods", "source", "--domains", "fog")
+    assert {(spec.stream, spec.gamma) for spec in cells} == {("iid", 0.1)}
+    iid = replace(scope, bases=tuple(replace(base, stream="iid") for base in scope.bases), gammas=(0.1,), seeds=1)
+    assert "on an iid stream" in table_of("fig-sensitivity", iid, finish).title
+
+
+def test_label_shifts_are_not_asked_of_an_iid_stream(tmp_path):
+    for words, said in (
+        (["fig-gamma"], "stream: fig-gamma goes over label shifts"),
+        (["table-main", "--gammas", "1e-1,1e-4"], "gammas: they mean nothing to an iid stream"),
+    ):
+        outcome = invoke(*words, "--stream", "iid", "--out", tmp_path / "runs")
+        assert isinstance(outcome.exception, ValueError)
+        assert said in str(outcome.exception)
+
+
 def test_every_recipe_shows_its_cells_with_another_preset_too(scope, finish):
     official = replace(scope, bases=tuple(replace(base, preset="official") for base in scope.bases), seeds=1)
     for name in ("table-main", "table-orders", "fig-zeta"):
