@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from grotta.bench.figures import Figure, Panel, Series
 from grotta.bench.figures_axes import Axis, fit
+from grotta.bench.figures_sections import NAME_SIZE, Names, section_names
 
 WIDTH, HEIGHT = 420, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 20, 38, 46
@@ -41,32 +42,35 @@ FIGURE_CSS = (
     ".fig .axis{stroke:var(--muted);stroke-width:1;stroke-dasharray:none}"
     ".fig text{font:12px system-ui,sans-serif;fill:var(--muted)}"
     ".fig .title{font-weight:600;font-size:13px;fill:var(--ink)}"
-    ".fig .tiny{font-size:9px}"
+    f".fig .small{{font-size:{NAME_SIZE}px}}"
 )
 
 
 def panel_svg(panel: Panel, name: str, place: tuple[float, float] | None = None, *, heading: bool = True) -> str:
     """One panel as an ``<svg>`` element, under its title if it needs a ``heading``; at ``place`` inside another one."""
     y_axis = _y_axis(panel)
-    left = max(_LEFT, _LABEL + _TICK_CHAR * max((len(text) for _, text in y_axis.ticks()), default=0))
-    x_axis = fit(
-        [v for s in panel.series for v in s.x], left, WIDTH - _RIGHT, log=panel.log_x, margin=0.04 * panel.log_x
-    )
-    position = "" if place is None else f' x="{place[0]:g}" y="{place[1]:g}" width="{WIDTH}" height="{HEIGHT}"'
+    x_axis = _x_axis(panel, y_axis)
+    left, rise = x_axis.start, panel_height(panel) - HEIGHT
+    position = "" if place is None else f' x="{place[0]:g}" y="{place[1]:g}" width="{WIDTH}" height="{HEIGHT + rise}"'
     names = ", ".join(series.label for series in panel.series)
-    top = 0 if heading else _HEADING
+    top = (0 if heading else _HEADING) - rise
     return "".join(
         (
             f'<svg class="fig" viewBox="0 {top} {WIDTH} {HEIGHT - top}" role="img" aria-labelledby="{name}-t {name}-d"'
             f"{position}>",
             f'<title id="{name}-t">{escape(panel.title)}</title>',
             f'<desc id="{name}-d">{escape(f"{panel.y_label} against {panel.x_label}: {names}")}</desc>',
-            f'<text class="title" x="{left}" y="17">{escape(panel.title)}</text>' if heading else "",
+            f'<text class="title" x="{left:g}" y="{17 - rise}">{escape(panel.title)}</text>' if heading else "",
             _frame(panel, x_axis, y_axis),
             *(_series(series, x_axis, y_axis) for series in panel.series),
             "</svg>",
         )
     )
+
+
+def panel_height(panel: Panel) -> int:
+    """How high a panel is drawn under its title: names of sections that stand upright need room above the axes."""
+    return HEIGHT + _names(panel, _x_axis(panel, _y_axis(panel))).rise
 
 
 def swatch_svg(series: Series) -> str:
@@ -80,10 +84,11 @@ def figure_svg(figure: Figure) -> str:
     """A figure as one file of its own, with its panels in a grid and its legend below; follows light and dark."""
     across = min(2, len(figure.panels))
     down = math.ceil(len(figure.panels) / across)
-    legend, rows = _legend(figure.legend, across * WIDTH, down * HEIGHT)
-    height = down * HEIGHT + rows * _LEGEND_LINE + (10 if rows else 0)
+    line = max(map(panel_height, figure.panels))
+    legend, rows = _legend(figure.legend, across * WIDTH, down * line)
+    height = down * line + rows * _LEGEND_LINE + (10 if rows else 0)
     panels = (
-        panel_svg(panel, f"{figure.name}-{i}", (i % across * WIDTH, i // across * HEIGHT))
+        panel_svg(panel, f"{figure.name}-{i}", (i % across * WIDTH, i // across * line))
         for i, panel in enumerate(figure.panels)
     )
     return (
@@ -99,6 +104,17 @@ def _y_axis(panel: Panel) -> Axis:
     if panel.y_range is not None:
         return Axis(*panel.y_range, HEIGHT - _BOTTOM, _TOP)
     return fit([v for s in panel.series for v in s.y], HEIGHT - _BOTTOM, _TOP, margin=0.06)
+
+
+def _x_axis(panel: Panel, y_axis: Axis) -> Axis:
+    left = max(_LEFT, _LABEL + _TICK_CHAR * max((len(text) for _, text in y_axis.ticks()), default=0))
+    values = [v for s in panel.series for v in s.x]
+    return fit(values, left, WIDTH - _RIGHT, log=panel.log_x, margin=0.04 * panel.log_x)
+
+
+def _names(panel: Panel, x_axis: Axis) -> Names:
+    starts = [max(x_axis.place(start), x_axis.start) for start, _ in panel.sections]
+    return section_names([name for _, name in panel.sections], starts, x_axis.end)
 
 
 def _frame(panel: Panel, x_axis: Axis, y_axis: Axis) -> str:
@@ -123,15 +139,17 @@ def _frame(panel: Panel, x_axis: Axis, y_axis: Axis) -> str:
 
 
 def _sections(panel: Panel, x_axis: Axis, bottom: float) -> str:
-    """Dashed lines where sections begin; their names only where they have room."""
-    starts = [x_axis.place(start) for start, _ in panel.sections]
-    ends = [*starts[1:], x_axis.end]
+    """Dashed lines where sections begin, and their names above the axes."""
+    names = _names(panel, x_axis)
     parts = []
-    for (_, name), start, end in zip(panel.sections, starts, ends):
+    for start in names.starts:
         if start > x_axis.start + 0.5:
             parts.append(f'<path class="section" d="M{start:.1f} {_TOP - 10}V{bottom}"/>')
-        if len(name) * 4.8 < end - start:
-            parts.append(f'<text class="tiny" x="{start + 3:.1f}" y="{_TOP - 4}">{escape(name)}</text>')
+    for name, full, x in names.placed:
+        lying = f'x="{x:.1f}" y="{_TOP - 4}"'
+        turn = f'transform="translate({x:.1f} {_TOP - 6}) rotate(-90)"' if names.upright else lying
+        title = f"<title>{escape(full)}</title>" if name != full else ""
+        parts.append(f'<text class="small" {turn}>{escape(name)}{title}</text>')
     return "".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 from grotta.bench.figures import Figure, Panel, Series, mean_filtered, thinned
 from grotta.bench.figures_axes import Axis, fit
 from grotta.bench.figures_bench import accuracy_panel, class_panel, curves, first_runs, row_colors, zeta_panel
+from grotta.bench.figures_sections import NAME_SIZE, section_names, text_width
 from grotta.bench.figures_svg import HEIGHT, WIDTH, figure_svg, panel_svg, swatch_svg
 from grotta.bench.results import load_results
+from grotta.data import CORRUPTIONS
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -153,6 +156,57 @@ def test_sections_are_where_domains_begin(on_disk):
     panel = accuracy_panel(first_runs(on_disk), "t")
     third = on_disk[0].records["size"].sum() / 3  # snow is twice as long as fog
     assert panel.sections == ((0.0, "fog"), (third, "snow"))
+
+
+def named_sections(names):
+    series = Series("a", (64.0, 150000.0), (1.0, 2.0), 0)
+    starts = tuple((10000.0 * place, name) for place, name in enumerate(names))
+    return Panel("title", "x", "y", (series,), sections=starts)
+
+
+def test_fifteen_domains_are_all_named_upright_in_a_higher_panel():
+    names = [name.replace("_", " ") for name in CORRUPTIONS]
+    root = ET.fromstring(panel_svg(named_sections(names), "id"))
+    texts = root.findall("text[@class='small']")
+    assert [text.text for text in texts] == names
+    assert all("rotate(-90)" in text.get("transform") for text in texts)
+    x, y, width, height = map(float, root.get("viewBox").split())
+    title = root.find("text[@class='title']")
+    for text in texts:
+        left, bottom = map(float, re.findall(r"[0-9.]+", text.get("transform"))[:2])
+        assert x <= left - NAME_SIZE
+        assert left <= x + width
+        assert bottom - text_width(text.text) > float(title.get("y")) > y
+    assert (width, height, y + height) == (WIDTH, HEIGHT - y, HEIGHT)
+    whole = ET.fromstring(figure_svg(Figure("n", "t", "c", (named_sections(names),) * 3)))
+    nested = whole.findall(f"{SVG}svg")
+    assert [float(svg.get("y")) for svg in nested] == [0.0, 0.0, height]
+    assert all(float(svg.get("height")) == height for svg in nested)
+    assert float(whole.get("height")) == 2 * height
+
+
+def test_names_with_room_lie_and_leave_the_panel_as_it_is():
+    root = ET.fromstring(panel_svg(named_sections(["fog"]), "id"))
+    assert root.get("viewBox") == f"0 0 {WIDTH} {HEIGHT}"
+    assert root.find("text[@class='small']").get("transform") is None
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 150.0), st.text("abW ", min_size=1, max_size=40)), min_size=1, max_size=60))
+def test_names_never_touch_and_none_is_left_out_while_there_is_room(sections):
+    widths = [width for width, _ in sections]
+    starts = [50.0 + sum(widths[:place]) for place in range(len(sections))]
+    end = 50.0 + max(sum(widths), 50.0)
+    found = section_names([name for _, name in sections], starts, end)
+    if found.upright:
+        boxes = [(x - 0.8 * NAME_SIZE, x + 0.3 * NAME_SIZE) for _, _, x in found.placed]
+        most = (end - starts[0]) // 14
+        assert len(boxes) == len(sections) or len(sections) > most >= len(boxes)
+        assert all(text_width(shown) <= found.rise + 10 <= 140 for shown, _, _ in found.placed)
+    else:
+        boxes = [(x, x + text_width(shown)) for shown, _, x in found.placed]
+        assert len(boxes) == len(sections)
+    assert all(first[1] <= second[0] + 1e-6 for first, second in pairwise(boxes))
+    assert all(left > 49 and right < end + 1 for left, right in boxes)
 
 
 def test_class_panel_shows_every_image_of_a_short_stream(on_disk):
