@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from grotta.bench.events import Failure
 from grotta.bench.figures_svg import figure_svg
-from grotta.bench.report_content import Report, Section, benchmark_sections, reader_warnings, speed_listing
+from grotta.bench.report_content import Report, Section, benchmark_sections, distinct, reader_warnings, speed_listing
 from grotta.bench.report_html import report_html
 from grotta.bench.report_text import cells_csv, listings_csv, report_markdown
 from grotta.bench.reproduce_all import directory_sections
@@ -33,7 +33,7 @@ def make_report(
         results,
         key=lambda r: (setup_of(r), -r.spec.gamma, rows[row_key(r.spec)], r.spec.stream_seed, r.spec.seed),
     )
-    shown = list(benchmark_sections(ordered) if sections is None else sections)
+    shown = distinct(benchmark_sections(ordered) if sections is None else sections)
     speed = speed_listing(ordered)
     if speed is not None:
         shown.append(Section("cost", "Time and memory", "", (speed,)))

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from statistics import median
 
@@ -12,6 +12,7 @@ from grotta.bench.events import Failure
 from grotta.bench.figures import Figure
 from grotta.bench.figures_bench import curves, first_runs, zeta_panel
 from grotta.bench.paper import gamma_name
+from grotta.bench.report_names import setup_names, told_apart
 from grotta.bench.results import CellResult
 from grotta.bench.spec import CellSpec
 from grotta.bench.tables import Table
@@ -26,6 +27,7 @@ from grotta.bench.tables_bench import (
     row_key,
     row_keys,
     row_label,
+    seeds,
     slug,
     transfer_table,
 )
@@ -72,6 +74,14 @@ class Section:
         """The title with the data."""
         return f"{self.title}: {self.where}" if self.where else self.title
 
+    @property
+    def results(self) -> list[CellResult]:
+        """The cells behind its tables and figures."""
+        tables = [block for block in self.blocks if isinstance(block, Table)]
+        behind = [cell.results for table in tables for row in table.rows for cell in row.cells]
+        behind += [block.results for block in self.blocks if isinstance(block, Figure)]
+        return list({result.spec.id: result for results in behind for result in results}.values())
+
 
 @dataclass(frozen=True)
 class Report:
@@ -99,21 +109,32 @@ class Report:
 
 
 def benchmark_sections(results: Sequence[CellResult]) -> list[Section]:
-    """A section for every setup, one for all source models of a data set together."""
-    groups: dict[str, list[tuple[Setup, list[CellResult]]]] = defaultdict(list)
+    """A section for every setup, one for all source models of a data set that have the rest of it in common."""
+    groups: dict[Setup, list[tuple[Setup, list[CellResult]]]] = defaultdict(list)
     for setup, found in by_setup(results).items():
-        groups[setup.dataset].append((setup, found))
+        groups[_without_source(setup)].append((setup, found))
     sections: list[Section] = []
-    for dataset, setups in groups.items():
-        sources = [(setup, found) for setup, found in setups if setup.source]
-        if len({setup.source for setup, _ in sources}) > 1:
-            sections.append(_transfer_section(dataset, [result for _, found in sources for result in found]))
-            setups = [pair for pair in setups if pair not in sources]
-        for setup, found in setups:
-            taken = [section.name for section in sections]
-            names = (slug(dataset) if number == 1 else f"{slug(dataset)}-{number}" for number in count(1))
-            sections.append(_setup_section(next(name for name in names if name not in taken), setup, found))
+    for members in groups.values():
+        if len({setup.source for setup, _ in members}) > 1:
+            together = [result for _, found in members for result in found]
+            sections.append(_transfer_section(_free_name(sections, members[0][0]), together))
+            continue
+        for setup, found in members:
+            sections.append(_setup_section(_free_name(sections, setup), setup, found))
     return sections
+
+
+def distinct(sections: Sequence[Section]) -> list[Section]:
+    """The sections, those of one heading with what tells them apart in it."""
+    alike: dict[str, list[int]] = defaultdict(list)
+    for place, section in enumerate(sections):
+        alike[section.heading].append(place)
+    named = list(sections)
+    for places in alike.values():
+        for place, words in zip(places, told_apart([sections[place].results for place in places])):
+            section = sections[place]
+            named[place] = replace(section, where=", ".join(filter(None, (section.where, words))))
+    return named
 
 
 def reader_warnings(results: Sequence[CellResult], failures: Iterable[Failure] = ()) -> list[str]:
@@ -139,12 +160,13 @@ def speed_listing(results: Sequence[CellResult]) -> Listing | None:
     """Time and memory by row, if any are known; they are of the machine that ran the cells."""
     timed = [result for result in results if math.isfinite(result.seconds)]
     rows = []
+    names = setup_names(results)
     for setup, group in by_setup(timed).items():
         for key in row_keys(group):
             cells = [result for result in group if row_key(result.spec) == key]
             rows.append(
                 (
-                    setup.dataset,
+                    names[setup],
                     row_label(key)[0],
                     median(result.images_per_second for result in cells),
                     max(result.peak_memory_mb for result in cells),
@@ -189,13 +211,25 @@ def _setup_section(name: str, setup: Setup, results: list[CellResult]) -> Sectio
     return Section(name, f"{setup.dataset}, {setup.model}", intro, tuple(block for block in blocks if _shows(block)))
 
 
-def _transfer_section(dataset: str, results: list[CellResult]) -> Section:
-    blocks: list[Block] = [main_table(results, name=f"{dataset}-main")]
+def _transfer_section(name: str, results: list[CellResult]) -> Section:
+    dataset = results[0].spec.dataset
+    blocks: list[Block] = [main_table(results, name=f"{name}-main")]
     for gamma in gammas(results):
         here = [result for result in results if result.spec.gamma == gamma]
-        blocks += [transfer_table(here, key, gamma, name=f"{dataset}-transfer") for key in row_keys(here)]
+        blocks += [transfer_table(here, key, gamma, name=f"{name}-transfer") for key in row_keys(here)]
     intro = "Each domain's own model on the other domains, one after the other; the main table averages the models."
-    return Section(slug(dataset), dataset, intro, tuple(blocks))
+    return Section(name, dataset, intro, tuple(blocks))
+
+
+def _without_source(setup: Setup) -> Setup:
+    """What the setups of a data set's source models have in common: all but the weights and the other domains."""
+    return replace(setup, model=setup.model.partition("@")[0], domains=()) if setup.source else setup
+
+
+def _free_name(sections: Sequence[Section], setup: Setup) -> str:
+    taken = {section.name for section in sections}
+    names = (slug(setup.dataset) if number == 1 else f"{slug(setup.dataset)}-{number}" for number in count(1))
+    return next(name for name in names if name not in taken)
 
 
 def zeta_figure(results: Sequence[CellResult], name: str = "zeta", method: str = "grotta") -> Figure:
@@ -219,4 +253,4 @@ def _shows(block: Block) -> bool:
 
 
 def _where(spec: CellSpec) -> str:
-    return f"{spec.label} on {spec.dataset}, γ = {spec.gamma:g}, seeds {spec.stream_seed} and {spec.seed}"
+    return f"{spec.label} on {spec.dataset}, γ = {spec.gamma:g}, {seeds(spec)}"

@@ -11,9 +11,10 @@ from grotta.bench.figures import Figure
 from grotta.bench.figures_svg import DARK_VARIABLES, FIGURE_CSS, LIGHT_VARIABLES, panel_svg, swatch_svg
 from grotta.bench.report_command import command
 from grotta.bench.report_content import CELLS, SOURCES, WHICH_ERROR, Block, Listing, Report, Section, used_listing
+from grotta.bench.report_names import setup_names
 from grotta.bench.results import CellResult
 from grotta.bench.tables import Table
-from grotta.bench.tables_bench import both_errors, plural, row_key, row_label
+from grotta.bench.tables_bench import both_errors, plural, row_key, row_label, seeds, setup_of
 from grotta.bench.tables_html import framed, head_html, to_html
 
 _LIGHT = "--card:#f6f8fa;--link:#0550ae;--gain:#b42318;--warn:#fff8e1;--warn-edge:#d4a72c;"
@@ -124,7 +125,8 @@ def _item(value: str | float | None, place: int, decimals: int) -> str:
     tag = 'th scope="row"' if place == 0 else "td"
     if value is None or isinstance(value, str):
         text = escape(value or "")
-        return f'<{tag} class="text" data-value="{text}">{text}</{tag[:2]}>'
+        shown = f'<span class="name">{text}</span>' if place == 0 else text
+        return f'<{tag} class="text" data-value="{text}">{shown}</{tag[:2]}>'
     return f'<{tag} data-value="{value!r}">{value:,.{decimals}f}</{tag[:2]}>'
 
 
@@ -133,14 +135,15 @@ def _sources(results: Sequence[CellResult]) -> str:
 
 
 def _cells(results: Sequence[CellResult]) -> str:
-    listed = "\n".join(map(_cell, results))
+    names = setup_names(results)
+    listed = "\n".join(_cell(result, names[setup_of(result)]) for result in results)
     return (
         f'<section id="cells"><h2>All cells</h2>\n<p>{CELLS}</p>\n'
         f"<details><summary>{plural(len(results), 'cell')}</summary>\n{listed}</details></section>"
     )
 
 
-def _cell(result: CellResult) -> str:
+def _cell(result: CellResult, where: str) -> str:
     spec = result.spec
     domains = ", ".join(f"{domain} {error:.1f}" for domain, error in result.domain_errors.items())
     speed = f"{result.images_per_second:,.0f} images a second, {result.peak_memory_mb:,.0f} MB at most"
@@ -155,8 +158,5 @@ def _cell(result: CellResult) -> str:
         "Warnings": escape("; ".join(result.warnings)),
     }
     listed = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in facts.items() if text)
-    summary = (
-        f"{row_label(row_key(spec))[0]} on {spec.dataset}, γ = {spec.gamma:g}, seeds {spec.stream_seed} and "
-        f"{spec.seed}: {both_errors(result)}"
-    )
+    summary = f"{row_label(row_key(spec))[0]} on {where}, γ = {spec.gamma:g}, {seeds(spec)}: {both_errors(result)}"
     return f'<details id="cell-{spec.id}"><summary>{escape(summary)}</summary><dl>{listed}</dl></details>'

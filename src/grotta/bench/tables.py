@@ -31,7 +31,9 @@ class Cell:
         std: sample standard deviation over the runs, ``None`` for one run.
         rank: of the mean in its column, as it is printed.
         gain: over the second best, where the column sums the table up and the best is alone.
-        complete: whether it has all the streams that its column has; one that has not is not ranked.
+        gain_of_all: whether every row was ranked for that gain.
+        complete: whether it has all the streams that its column has, or as an average all columns; one that has not is
+            not ranked.
         paper: what the paper printed in this place.
         paper_note: why that is not believed.
         paper_gain: the gain that the paper printed in this place.
@@ -43,6 +45,7 @@ class Cell:
     std: float | None = None
     rank: Rank = ""
     gain: float | None = None
+    gain_of_all: bool = True
     complete: bool = True
     paper: float | None = None
     paper_note: str = ""
@@ -117,7 +120,8 @@ def pivot(
     """The table of ``entries``, with the average over the columns last.
 
     A place with several entries holds the mean over its runs; a run is one pair of seeds, and averages what it has in
-    that place (orders, source models) before runs are compared. The average over the columns is blank where one is.
+    that place (orders, source models) before runs are compared. The average over the columns is blank, and not
+    complete, where one of them is.
 
     Args:
         entries: the numbers.
@@ -196,7 +200,7 @@ def _average(cells: Sequence[Cell], places: Sequence[Sequence[Entry]], used: Seq
     cells = [cell for cell, use in zip(cells, used) if use]
     means = [cell.mean for cell in cells if cell.mean is not None]
     if len(means) < len(cells):
-        return Cell()
+        return Cell(complete=False)
     runs = [_runs(place) for place, use in zip(places, used) if use]
     shared = sorted(set.intersection(*map(set, runs)))
     results = {result.spec.id: result for cell in cells for result in cell.results}
@@ -220,13 +224,14 @@ def _ranked(column: Sequence[Cell], *, gain: bool) -> list[Cell]:
     best, second = values[:2]
     ranks: dict[float, Rank] = {second: "second", best: "best"}
     alone = second > best
+    all_ranked = len(values) == len(column)
 
     def mark(cell: Cell) -> Cell:
         if cell.mean is None or not cell.complete:
             return cell
         rank = ranks.get(printed(cell.mean), "")
         lead = round(second - best, DECIMALS) if gain and alone and rank == "best" else None
-        return replace(cell, rank=rank, gain=lead)
+        return replace(cell, rank=rank, gain=lead, gain_of_all=lead is None or all_ranked)
 
     return [mark(cell) for cell in column]
 

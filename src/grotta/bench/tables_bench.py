@@ -82,6 +82,11 @@ def both_errors(result: CellResult) -> str:
     return f"{mean_error(result):.2f} % mean over domains, {result.error:.2f} % of all images"
 
 
+def seeds(spec: CellSpec) -> str:
+    """The two seeds of a cell, each by its name."""
+    return f"stream seed {spec.stream_seed}, method seed {spec.seed}"
+
+
 def row_key(spec: CellSpec) -> str:
     """Method, preset and options in one string: what makes a row, whatever label the spec was given."""
     return replace(spec, label="").label
@@ -207,8 +212,11 @@ def provenance_notes(results: Sequence[CellResult], dataset: str, *, ordered: bo
         anyhow = {replace(setup, domains=()): None for setup in by_setup(results)}
         ours = [_describe(setup, results) for setup in anyhow]
     theirs = [f"Paper: {paper.data(dataset)}; {paper.network(dataset)}."] if paper.data(dataset) else []
-    if theirs and dataset != results[0].spec.dataset:
+    here = results[0].spec.dataset
+    if theirs and dataset != here:
         theirs.append("The two sides are on different data: compare how rows and columns relate, not the numbers.")
+    if not theirs and not paper.data(here):
+        theirs.append(f"No numbers of the paper stand beside these: it has none for {here}.")
     marked = any(result.spec.method in MARKS for result in results)
     reconstructed = ["† Reconstruction: no code of ODS is public."] if marked else []
     return (*ours, *theirs, *reconstructed)

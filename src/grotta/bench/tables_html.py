@@ -4,10 +4,11 @@ from html import escape
 
 from grotta.bench.paper import AVERAGE
 from grotta.bench.tables import DECIMALS, Cell, Row, Table
-from grotta.bench.tables_text import footnotes
+from grotta.bench.tables_text import footnotes, gain
 
 _OPEN = {"best": '<strong title="best">', "second": '<u title="second best">', "": ""}
 _CLOSE = {"best": "</strong>", "second": "</u>", "": ""}
+_MANY_COLUMNS = 8  # more are set closer, so that the average of fifteen domains is seen without scrolling
 
 
 def to_html(table: Table) -> str:
@@ -15,9 +16,10 @@ def to_html(table: Table) -> str:
     rows = [row for row in table.rows if row.label != AVERAGE]
     totals = [row for row in table.rows if row.label == AVERAGE]
     foot = f"<tfoot>{''.join(map(_row, totals))}</tfoot>" if totals else ""
+    kinds = {"dense": len(table.columns) > _MANY_COLUMNS, "summed": table.columns[-1] == AVERAGE}
     grid = (
-        f"<table>{_hidden_caption(table.title)}{head_html((table.header, *table.heads))}"
-        f"<tbody>{''.join(map(_row, rows))}</tbody>{foot}</table>"
+        f'<table class="{" ".join(kind for kind, is_so in kinds.items() if is_so)}">{_hidden_caption(table.title)}'
+        f"{head_html((table.header, *table.heads))}<tbody>{''.join(map(_row, rows))}</tbody>{foot}</table>"
     )
     return framed(table.name, table.title, grid, footnotes(table, "Under each number"))
 
@@ -45,29 +47,34 @@ def _hidden_caption(title: str) -> str:
 
 def _row(row: Row) -> str:
     mark = f' <abbr title="{escape(row.mark)}">†</abbr>' if row.mark else ""
-    name = f'<th scope="row" data-value="{escape(row.label)}">{escape(row.label)}{mark}</th>'
+    name = f'<th scope="row" data-value="{escape(row.label)}"><span class="name">{escape(row.label)}{mark}</span></th>'
     return f"<tr>{name}{''.join(map(_cell, row.cells))}</tr>"
 
 
 def _cell(cell: Cell) -> str:
     if cell.mean is None:
-        return f'<td data-value="">{_beside(cell)}</td>'
+        lacks = "" if cell.complete else '–<abbr title="no number in every column, so no average">*</abbr>'
+        return f'<td data-value="">{lacks}{_beside(cell)}</td>'
     ids = [result.spec.id for result in cell.results]
     spread = "" if cell.std is None else f" <small>± {cell.std:.{DECIMALS}f}</small>"
     incomplete = "" if cell.complete else '<abbr title="not on all the streams of its column">*</abbr>'
-    gain = "" if cell.gain is None else f'<span class="gain" title="gain over the second best">↓{cell.gain:.1f}</span>'
+    lead = "" if cell.gain is None else f'<span class="gain" title="{_gain_title(cell)}">{gain(cell)}</span>'
     link = f'<a href="#cell-{ids[0]}" data-cells="{" ".join(ids)}">{cell.mean:.{DECIMALS}f}</a>'
-    number = f"{_OPEN[cell.rank]}{link}{_CLOSE[cell.rank]}{spread}{incomplete}{gain}{_beside(cell)}"
+    number = f"{_OPEN[cell.rank]}{link}{_CLOSE[cell.rank]}{spread}{incomplete}{lead}{_beside(cell)}"
     return f'<td data-value="{cell.mean!r}">{number}</td>'
 
 
 def _beside(cell: Cell) -> str:
     if cell.paper is None:
         return ""
-    gain = "" if cell.paper_gain is None else f" ↓{cell.paper_gain:.1f}{_doubt(cell.paper_gain_note)}"
+    lead = "" if cell.paper_gain is None else f" ↓{cell.paper_gain:.1f}{_doubt(cell.paper_gain_note)}"
     difference = cell.difference
     ours = "" if difference is None else f" ({difference:+.1f})".replace("-", "−")
-    return f'<span class="beside">paper {cell.paper:.1f}{_doubt(cell.paper_note)}{gain}{ours}</span>'
+    return f'<span class="beside">paper {cell.paper:.1f}{_doubt(cell.paper_note)}{lead}{ours}</span>'
+
+
+def _gain_title(cell: Cell) -> str:
+    return "gain over the second best" + ("" if cell.gain_of_all else " of the rows that are ranked here, not of all")
 
 
 def _doubt(note: str) -> str:

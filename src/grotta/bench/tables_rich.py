@@ -6,7 +6,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from grotta.bench.tables import Cell, Table
-from grotta.bench.tables_text import beside, footnotes, number, row_name
+from grotta.bench.tables_text import beside, footnotes, gain, number, row_name
 
 _STYLES = {"best": "bold", "second": "underline", "": ""}
 
@@ -27,7 +27,7 @@ def _cell(cell: Cell) -> Text:
     # styled parts, not a styled whole: that would underline the padding too
     parts = [(number(cell), _STYLES[cell.rank])]
     if cell.gain is not None:
-        parts.append((f" ↓{cell.gain:.1f}", "bold green"))
+        parts.append((f" {gain(cell)}", "bold green"))
     if beside(cell):
         parts.append((f" ({beside(cell)})", "dim"))
     return Text.assemble(*parts)

@@ -8,6 +8,7 @@ from grotta.bench.paper import GAIN
 from grotta.bench.tables import DECIMALS, Cell, Row, Table
 
 INCOMPLETE = "* Not on all the streams of its column: not ranked."
+NO_AVERAGE = "–* A row without a number in every column has no average and does not count as best or second best there."
 CSV_COLUMNS = (
     "table",
     "row",
@@ -29,15 +30,24 @@ CSV_COLUMNS = (
 
 
 def number(cell: Cell) -> str:
-    """The number in a cell as printed, ``""`` for a blank.
+    """The number in a cell as printed, ``""`` for a blank, a dash for an average that lacks a column.
 
-    >>> number(Cell(13.449, 0.25)), number(Cell())
-    ('13.4 ± 0.2', '')
+    >>> number(Cell(13.449, 0.25)), number(Cell()), number(Cell(complete=False))
+    ('13.4 ± 0.2', '', '–*')
     """
     if cell.mean is None:
-        return ""
+        return "" if cell.complete else "–*"
     spread = "" if cell.std is None else f" ± {cell.std:.{DECIMALS}f}"
     return f"{cell.mean:.{DECIMALS}f}{spread}{'' if cell.complete else '*'}"
+
+
+def gain(cell: Cell) -> str:
+    """The gain in a cell as printed, ``""`` if there is none.
+
+    >>> gain(Cell(13.4, gain=14.6)), gain(Cell(13.4, gain=14.6, gain_of_all=False)), gain(Cell(13.4))
+    ('↓14.6', '↓14.6*', '')
+    """
+    return "" if cell.gain is None else f"↓{cell.gain:.{DECIMALS}f}{'' if cell.gain_of_all else '*'}"
 
 
 def row_name(row: Row) -> str:
@@ -64,12 +74,17 @@ def footnotes(table: Table, place: str = "In brackets") -> list[str]:
     """The notes of a table, with those on its marks; ``place`` is where the paper's numbers are."""
     cells = [cell for row in table.rows for cell in row.cells]
     notes = list(table.notes)
-    if any(not cell.complete for cell in cells):
+    if any(cell.mean is not None and not cell.complete for cell in cells):
         notes.append(INCOMPLETE)
+    if any(cell.mean is None and not cell.complete for cell in cells):
+        notes.append(NO_AVERAGE)
     if table.paper is not None:
         notes.append(f"{place}: the paper's number ({table.paper.caption}), and ours minus it.")
     if any(cell.gain is not None or cell.paper_gain is not None for cell in cells):
-        notes.append(f"↓ Gain over the second best.{_gain_elsewhere(table)}")
+        limited = (
+            "" if all(cell.gain_of_all for cell in cells) else "; *: of the rows that are ranked there, not of all"
+        )
+        notes.append(f"↓ Gain over the second best{limited}.{_gain_elsewhere(table)}")
     for row in table.rows:
         doubts = dict.fromkeys(cell.paper_note for cell in row.cells if cell.paper_note)
         notes += [f"? {row.label}, paper: {doubt}." for doubt in doubts]
@@ -104,7 +119,7 @@ def _markdown_cell(cell: Cell) -> str:
     text = number(cell).replace("*", r"\*")
     text = {"best": f"**{text}**", "second": f"<ins>{text}</ins>", "": text}[cell.rank]
     if cell.gain is not None:
-        text += f" ↓{cell.gain:.1f}"
+        text += f" {gain(cell)}".replace("*", r"\*")
     return f"{text} ({beside(cell)})".strip() if beside(cell) else text
 
 

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shlex
+from dataclasses import replace
 from html.parser import HTMLParser
 from statistics import fmean
 
@@ -18,11 +19,13 @@ from grotta.bench.board import describe
 from grotta.bench.events import Failure, Finished
 from grotta.bench.report import make_report, write_report
 from grotta.bench.report_command import command
-from grotta.bench.report_content import benchmark_sections, reader_warnings
+from grotta.bench.report_content import Section, benchmark_sections, distinct, reader_warnings, speed_listing
 from grotta.bench.report_html import report_html
+from grotta.bench.report_names import setup_names, told_apart
 from grotta.bench.report_text import CELL_COLUMNS, cells_csv, report_markdown
 from grotta.bench.results import load_results
 from grotta.bench.spec import CellSpec
+from grotta.bench.tables_bench import main_table
 from grotta.commands import report as report_command
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -173,7 +176,7 @@ def test_warnings_name_failed_cells_short_domains_and_mixtures(make_result):
     other = make_result("bn", 0.1, {"fog": 10.0}, provenance="published")
     failure = Failure(CellSpec(method="cotta", dataset="cifar10-c", domains=("fog",), gamma=0.1), "out of memory")
     warnings = reader_warnings([short, other], [failure])
-    assert warnings[0].startswith("Failed: cotta on cifar10-c, γ = 0.1, seeds 0 and 0: out of memory")
+    assert warnings[0].startswith("Failed: cotta on cifar10-c, γ = 0.1, stream seed 0, method seed 0: out of memory")
     assert "cifar10-c: 1 of 1 domains are short (GRoTTA)." in warnings
     assert any("published and on regenerated" in warning for warning in warnings)
     assert all(
@@ -203,6 +206,90 @@ def test_setups_are_not_mixed(make_result, write_run):
     sections = benchmark_sections(load_results(write_run(made)))
     assert [section.name for section in sections] == ["cifar10-c", "cifar10-c-2"]
     assert {section.blocks[0].rows[0].cells[0].mean for section in sections} == {10.0, 20.0}
+
+
+def contents(text):
+    return re.findall(r'<li><a href="#[^"]*">([^<]*)</a></li>', text)
+
+
+def test_setups_are_named_by_what_differs_and_only_that(make_result, write_run):
+    changes = [{}, {"period": 50}, {"stream": "iid"}, {"preset": "official"}]
+    made = [make_result("bn", 0.1, {"fog": 10.0}, **change) for change in changes]
+    made.append(make_result("bn", 0.1, {"fog": 10.0}, dataset="cifar100-c", batch_size=16))
+    results = load_results(write_run(made))
+    text = report_html(make_report(results))
+    named = [
+        "iid streams, 100 images a period",
+        "ptta streams, 50 images a period",
+        "ptta streams, 100 images a period",
+    ]
+    headings = [*(f"cifar10-c, cifar10_resnet: {name}" for name in named), "cifar100-c, cifar10_resnet"]
+    assert contents(text)[:4] == headings
+    assert re.findall("<h2>(.*?)</h2>", text)[:4] == headings
+    markdown = report_markdown(make_report(results), "figures")
+    assert [line[3:] for line in markdown.splitlines() if line.startswith("## ")][:4] == headings
+    timed = speed_listing([replace(r, seconds=1.0, images_per_second=1.0, peak_memory_mb=1.0) for r in results])
+    ours = [f"cifar10-c, {name}" for name in named]
+    lines = [*((name, "BN") for name in ours), (ours[-1], "BN official"), ("cifar100-c", "BN")]
+    assert [row[:2] for row in timed.rows] == lines
+    assert "BN on cifar10-c, iid streams, 100 images a period, γ = 0.1, stream seed 0, method seed 0:" in text
+
+
+def test_what_is_one_setup_is_named_by_its_data_and_network_alone(results):
+    assert contents(report_html(make_report(results)))[0] == "cifar10-c, cifar10_resnet"
+    assert list(setup_names(results).values()) == ["cifar10-c"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ([{"batch_size": 64}, {"batch_size": 16}], ["batches of 64", "batches of 16"]),
+        ([{"image_size": 224}, {"image_size": 160}], ["image size 224", "image size 160"]),
+        ([{"preset": "paper"}, {"preset": "fast"}], ["preset paper", "preset fast"]),
+        ([{"model": "a"}, {"model": "b", "period": 9}], ["a, 100 images a period", "b, 9 images a period"]),
+        ([{"gamma": 0.1}, {"gamma": 1e-4}], ["γ = 10⁻¹", "γ = 10⁻⁴"]),
+        ([{"gamma": 0.1, "period": 9}, {"gamma": 1e-4}], ["9 images a period", "100 images a period"]),
+        ([{"method": "bn"}, {"method": "tent"}], ["", ""]),
+    ],
+)
+def test_groups_are_told_apart_by(changes, named, make_result):
+    given = {"method": "bn", "gamma": 0.1, "errors": {"fog": 1.0}}
+    assert told_apart([[make_result(**{**given, **change})] for change in changes]) == named
+
+
+def test_source_models_are_told_apart_by_their_source(make_result):
+    domains = ("art_painting", "cartoon", "photo", "sketch")
+    made = [
+        make_result("bn", 0.1, {d: 40.0 for d in domains if d != source}, dataset="pacs", model=f"resnet50@{source}")
+        for source in domains
+    ]
+    assert list(setup_names(made).values()) == [f"pacs, from {source}" for source in domains]
+
+
+def test_source_models_of_different_settings_are_not_mixed(make_result):
+    domains = ("art_painting", "cartoon", "photo", "sketch")
+    made = [
+        make_result("bn", 0.1, {d: error for d in domains if d != s}, dataset="pacs", model=f"net@{s}", period=period)
+        for s in domains
+        for period, error in [(100, 40.0), (50, 20.0)]
+    ]
+    sections = distinct(benchmark_sections(made))
+    headings = ["pacs: 50 images a period", "pacs: 100 images a period"]
+    assert [section.heading for section in sections] == headings
+    assert [section.blocks[0].cell("BN", "0.1").mean for section in sections] == [20.0, 40.0]
+    page = Page(report_html(make_report(made)))
+    assert len(page.ids) == len(set(page.ids))
+
+
+def test_sections_of_one_heading_are_told_apart_by_the_cells_behind_them(make_result):
+    tables = [main_table([make_result("bn", 0.1, {"fog": 1.0}, batch_size=size)], name=f"t{size}") for size in (64, 8)]
+    given = [Section(table.name, "Main table", "", (table,), "cifar10-c, 1 domain") for table in tables]
+    alone = Section("x", "Ablation", "", (tables[0],), "cifar10-c, 1 domain")
+    assert [section.heading for section in distinct([*given, alone])] == [
+        "Main table: cifar10-c, 1 domain, batches of 64",
+        "Main table: cifar10-c, 1 domain, batches of 8",
+        "Ablation: cifar10-c, 1 domain",
+    ]
 
 
 def test_files_are_the_same_bytes_for_the_same_results(results, tmp_path):

@@ -7,6 +7,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from itertools import combinations
 
 import pytest
 
@@ -95,6 +96,8 @@ def page(browser, make_result, write_run):
         for gamma, error in zip((0.1, 0.0001), values)
         if error is not None
     ]
+    options = {"bank_batch": 32, "lambda_batch": 0.0, "lambda_re": 0.0, "update_every": 4}
+    made += [make_result("grotta", gamma, dict.fromkeys(CORRUPTIONS, 9.0), options=options) for gamma in (0.1, 0.0001)]
     out = write_run(made)
     path = write_report(load_results(out), out / "report.html")[0]
     browser.devtools("Emulation.setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
@@ -180,6 +183,57 @@ def test_a_phone_scrolls_tables_not_the_page(page):
         "return [...document.querySelectorAll('p, td, th')].map(e => parseFloat(getComputedStyle(e).fontSize))"
     )
     assert min(sizes) >= 13
+
+
+def test_long_names_leave_a_phone_room_for_numbers_and_heads(page):
+    page.devtools("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=3, mobile=True)
+    shares = page.run(
+        """return [...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth > box.clientWidth)
+            .map(box => box.querySelector('tbody th').offsetWidth / box.clientWidth)"""
+    )
+    assert shares
+    assert max(shares) <= 0.45
+    hit = page.run(
+        """const table = document.querySelector('#cifar10-c-variants table');
+        table.scrollIntoView({block: 'center', behavior: 'instant'});
+        return [table.querySelectorAll('thead button')[1], table.querySelector('tbody tr:last-child a')].map(aim => {
+            const box = aim.getBoundingClientRect();
+            return document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2) === aim;
+        })"""
+    )
+    assert hit == [True, True]
+
+
+def test_the_average_of_fifteen_domains_is_seen_without_scrolling(page):
+    page.devtools("Emulation.setDeviceMetricsOverride", width=1280, height=900, deviceScaleFactor=1, mobile=False)
+    box, average, others = page.run(
+        """const box = document.querySelector('#cifar10-c-domains-0\\\\.1 .scroll');
+        const cells = [...box.querySelectorAll('tbody tr:first-child td')].map(c => c.getBoundingClientRect().right);
+        return [box.getBoundingClientRect().right, cells.at(-1), cells.slice(0, -1)]"""
+    )
+    assert len(others) == 15
+    assert average <= box
+
+
+@pytest.mark.parametrize(("width", "smallest"), [(390, 9), (1280, 11)])
+def test_names_of_domains_are_all_there_large_enough_and_apart(page, width, smallest):
+    page.devtools("Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=False)
+    panels = page.run(
+        """return [...document.querySelectorAll('#cifar10-c-curves .panels svg')].map(svg => {
+            const frame = svg.getBoundingClientRect(), scale = frame.width / svg.viewBox.baseVal.width;
+            return [...svg.querySelectorAll('text')].map(text => {
+                const r = text.getBoundingClientRect(), size = scale * parseFloat(getComputedStyle(text).fontSize);
+                return [text.textContent, size, r.left, r.right, r.top, r.bottom,
+                        r.top >= frame.top && r.left >= frame.left && r.right <= frame.right + 1];
+            })})"""
+    )
+    assert len(panels) == 2
+    for texts in panels:
+        assert {name.replace("_", " ") for name in CORRUPTIONS} <= {text[0] for text in texts}
+        assert all(size >= smallest and inside for _, size, *_, inside in texts)
+        for (one, _, left, right, top, bottom, _), (other, _, *box, _) in combinations(texts, 2):
+            apart = right <= box[0] or box[1] <= left or bottom <= box[2] or box[3] <= top
+            assert apart, (one, other)
 
 
 def test_nothing_is_asked_of_the_network(page):

@@ -104,9 +104,35 @@ def test_mean_and_deviation_over_runs(make_result):
 def test_missing_cells_are_blank_and_so_is_their_average(three_methods):
     table = main_table([r for r in three_methods if (r.spec.method, r.spec.gamma) != ("bn", 0.1)])
     assert errors(table)["BN"] == [None, 75.0, None]
-    assert [number(cell) for cell in table.rows[1].cells] == ["", "75.0", ""]
+    assert [number(cell) for cell in table.rows[1].cells] == ["", "75.0", "–*"]
     assert table.cell("BN", "0.1").difference is None
-    assert "| BN | (52.2) | 75.0 (74.6, +0.4) |  |" in to_markdown(table)
+    assert r"| BN | (52.2) | 75.0 (74.6, +0.4) | –\* |" in to_markdown(table)
+
+
+def test_what_lacks_a_gamma_is_marked_in_the_average_and_so_is_the_gain_that_leaves_it_out(three_methods):
+    lacking = main_table([r for r in three_methods if (r.spec.method, r.spec.gamma) != ("source", 0.1)])
+    gain = lacking.cell("GRoTTA", "Avg")
+    assert (lacking.cell("Source", "Avg").complete, gain.gain, gain.gain_of_all) == (False, 45.0, False)
+    said = "–* A row without a number in every column has no average and does not count as best or second best there."
+    limited = "↓ Gain over the second best; *: of the rows that are ranked there, not of all."
+    assert said in footnotes(lacking)
+    assert any(note.startswith(limited) for note in footnotes(lacking))
+    assert not any(note.startswith("* ") for note in footnotes(lacking))
+    assert r"**10.0** ↓45.0\* |" in to_markdown(lacking)
+    assert '<td data-value="">–<abbr title="no number in every column, so no average">*</abbr></td>' in to_html(lacking)
+    assert 'ranked here, not of all">↓45.0*</span>' in to_html(lacking)
+    console = Console(width=120, file=io.StringIO())
+    console.print(to_rich(lacking))
+    assert "10.0 ↓45.0*" in console.file.getvalue()
+    whole = main_table(three_methods)
+    assert whole.cell("GRoTTA", "Avg").gain_of_all
+    assert not any(mark in note for note in footnotes(whole) for mark in (said, limited))
+
+
+def test_a_gain_over_rows_of_which_one_lacks_a_stream_is_marked(make_result):
+    runs = [("bn", 20.0, (0, 1)), ("grotta", 5.0, (0, 1)), ("rotta", 10.0, (0,))]
+    table = main_table([make_result(m, 0.1, {"fog": error}, seed=seed) for m, error, seeds in runs for seed in seeds])
+    assert (table.cell("GRoTTA", "0.1").gain, table.cell("GRoTTA", "0.1").gain_of_all) == (15.0, False)
 
 
 def test_a_tie_for_best_is_bold_twice_and_has_no_second(make_result):
@@ -199,6 +225,14 @@ def test_notes_say_what_each_side_used(make_result):
     assert "cifar10_resnet" in notes[0]
     assert "WideResNet-28-10" in notes[1]
     assert notes[2].startswith("† Reconstruction")
+
+
+def test_notes_say_where_the_paper_has_no_numbers(make_result):
+    made = [make_result("bn", gamma, {"fog": 1.0}, dataset="fashion-c") for gamma in (0.1, 1e-4)]
+    said = "No numbers of the paper stand beside these: it has none for fashion-c."
+    assert said in main_table(made).notes
+    assert said in domain_table(made, 0.1).notes
+    assert not any("stand beside" in note for note in main_table([make_result("bn", 0.1, {"fog": 1.0})]).notes)
 
 
 def test_tables_by_domain_say_what_each_side_used_too(make_result):
