@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from grotta.bench.figures import Figure, Kind, Panel, Series, colors_of, mean_filtered, thinned
-from grotta.bench.paper import gamma_name
 from grotta.bench.results import CellResult
-from grotta.bench.tables_bench import METHOD_NAMES, gamma_head, gammas, row_key, row_keys, row_label
+from grotta.bench.tables_bench import METHOD_NAMES, gammas, label_shift, row_key, row_keys, row_label
 
 SEEN = "images seen"
 ZETA_WINDOW = 50  # batches; the paper filters too, but does not say how wide
@@ -58,7 +57,7 @@ def curves(results: Sequence[CellResult], name: str = "curves") -> Figure:
         caption="The share of right answers among all images up to that moment; of several runs, the one with the "
         "smallest seeds. Dashed lines: a new domain begins.",
         panels=tuple(
-            accuracy_panel(named, f"γ = {gamma_head(gamma_name(gamma))}") for gamma, named in by_gamma.items()
+            accuracy_panel(named, label_shift(results[0].spec.stream, gamma)) for gamma, named in by_gamma.items()
         ),
         results=tuple(result for named in by_gamma.values() for result in named.values()),
     )

@@ -11,7 +11,6 @@ from grotta.bench import paper
 from grotta.bench.events import Failure
 from grotta.bench.figures import Figure
 from grotta.bench.figures_bench import curves, first_runs, zeta_panel
-from grotta.bench.paper import gamma_name
 from grotta.bench.report_names import setup_names, told_apart
 from grotta.bench.results import CellResult
 from grotta.bench.spec import CellSpec
@@ -20,8 +19,8 @@ from grotta.bench.tables_bench import (
     Setup,
     by_setup,
     domain_table,
-    gamma_head,
     gammas,
+    label_shift,
     main_table,
     plural,
     row_key,
@@ -237,7 +236,7 @@ def zeta_figure(results: Sequence[CellResult], name: str = "zeta", method: str =
     named: dict[str, CellResult] = {}
     for gamma in gammas(results):
         first = first_runs([r for r in results if r.spec.gamma == gamma and row_key(r.spec) == method])
-        named |= {f"γ = {gamma_head(gamma_name(gamma))}": result for result in first.values()}
+        named |= {label_shift(result.spec.stream, gamma): result for result in first.values()}
     return Figure(
         name=name,
         title="Imbalance score over time",

@@ -14,7 +14,7 @@ from grotta.bench.report_content import CELLS, SOURCES, WHICH_ERROR, Block, List
 from grotta.bench.report_names import setup_names
 from grotta.bench.results import CellResult
 from grotta.bench.tables import Table
-from grotta.bench.tables_bench import both_errors, plural, row_key, row_label, seeds, setup_of
+from grotta.bench.tables_bench import both_errors, label_shift, plural, row_key, row_label, seeds, setup_of
 from grotta.bench.tables_html import framed, head_html, to_html
 
 _LIGHT = "--card:#f6f8fa;--link:#0550ae;--gain:#b42318;--warn:#fff8e1;--warn-edge:#d4a72c;"
@@ -150,6 +150,7 @@ def _cell(result: CellResult, where: str) -> str:
     facts = {
         "Command": f"<code>{escape(command(spec))}</code>",
         "Stream": f"<code>{escape(result.stream_hash)}</code>",
+        "Pictures": f"<code>{escape(result.data_fingerprint)}</code>" if result.data_fingerprint else "",
         "Errors by domain": escape(domains),
         "Data": escape(f"{spec.dataset}, {result.provenance}, {result.images:,} images, {result.classes} classes"),
         "Network": f"{escape(result.model)} <code>{escape(result.model_fingerprint[:16])}</code>",
@@ -158,5 +159,6 @@ def _cell(result: CellResult, where: str) -> str:
         "Warnings": escape("; ".join(result.warnings)),
     }
     listed = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in facts.items() if text)
-    summary = f"{row_label(row_key(spec))[0]} on {where}, γ = {spec.gamma:g}, {seeds(spec)}: {both_errors(result)}"
+    what = f"{row_label(row_key(spec))[0]} on {where}, {label_shift(spec.stream, spec.gamma)}, {seeds(spec)}"
+    summary = f"{what}: {both_errors(result)}"
     return f'<details id="cell-{spec.id}"><summary>{escape(summary)}</summary><dl>{listed}</dl></details>'

@@ -17,7 +17,7 @@ from grotta.bench.tables_text import to_markdown
 _SPEC_COLUMNS = ("dataset", "gamma", "preset", "stream", "period", "batch_size", "stream_seed", "seed")
 _ERRORS = ("error_mean_over_domains", "error_of_all_images")
 CELL_COLUMNS = (
-    *("cell", "row", *_SPEC_COLUMNS, "domains", *_ERRORS, "errors_by_domain", "stream_hash"),
+    *("cell", "row", *_SPEC_COLUMNS, "domains", *_ERRORS, "errors_by_domain", "stream_hash", "data_fingerprint"),
     *("model", "model_fingerprint", "provenance", "versions", "images_per_second", "peak_memory_mb", "command"),
 )
 LISTING_COLUMNS = ("listing", "line", "row", "column", "value")
@@ -103,6 +103,7 @@ def _cell_line(result: CellResult) -> dict[str, object]:
         "error_of_all_images": result.error,
         "errors_by_domain": " ".join(f"{domain}={error!r}" for domain, error in result.domain_errors.items()),
         "stream_hash": result.stream_hash,
+        "data_fingerprint": result.data_fingerprint,
         "model": result.model,
         "model_fingerprint": result.model_fingerprint,
         "provenance": result.provenance,

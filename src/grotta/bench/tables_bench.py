@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from grotta.bench import paper
-from grotta.bench.paper import AVERAGE, gamma_name
+from grotta.bench.paper import AVERAGE, PaperTable, gamma_name
 from grotta.bench.results import CellResult
 from grotta.bench.spec import CellSpec
 from grotta.bench.tables import Entry, Table, pivot
@@ -25,6 +25,7 @@ METHOD_NAMES = {
     "rotta": "RoTTA",
     "grotta": "GRoTTA",
 }
+PAPER_STREAM = "ptta"
 RECONSTRUCTION = "reconstruction"
 MARKS = {"ods": RECONSTRUCTION}
 
@@ -123,6 +124,20 @@ def gamma_head(column: str) -> str:
     return f"10{str(int(exponent)).translate(_SUPERSCRIPT)}" if float(mantissa) == 1 else column
 
 
+def label_shift(stream: str, gamma: float) -> str:
+    """How the label mix of a stream changes, in a few words; an iid stream has no gamma.
+
+    >>> label_shift("ptta", 0.1), label_shift("iid", 0.1)
+    ('γ = 10⁻¹', 'no label shift')
+    """
+    return "no label shift" if stream == "iid" else f"γ = {gamma_head(gamma_name(gamma))}"
+
+
+def find_paper(results: Sequence[CellResult], name: str) -> PaperTable | None:
+    """The paper's table of that name, if the streams of the results are of its kind."""
+    return paper.find(name) if all(result.spec.stream == PAPER_STREAM for result in results) else None
+
+
 def plural(number: int, word: str) -> str:
     """A number of things.
 
@@ -143,17 +158,18 @@ def slug(text: str) -> str:
 
 def main_table(results: Sequence[CellResult], *, name: str = "main", title: str = "") -> Table:
     """Errors by method and gamma, averaged over the setups of the results: those of a data set's source models."""
-    dataset = results[0].spec.dataset
+    dataset, stream = results[0].spec.dataset, results[0].spec.stream
+    theirs = find_paper(results, f"main/{dataset}")
     return pivot(
         [Entry(row_key(r.spec), gamma_name(r.spec.gamma), mean_error(r), r) for r in results],
         name=name,
         title=title or f"{dataset}: error (%) by method and γ, mean over domains",
         columns=[gamma_name(gamma) for gamma in gammas(results)],
         rows=row_keys(results),
-        paper=paper.find(f"main/{dataset}"),
+        paper=theirs,
         label=row_label,
-        head=gamma_head,
-        notes=provenance_notes(results, dataset),
+        head=lambda gamma: stream if stream == "iid" else gamma_head(gamma),
+        notes=provenance_notes(results, theirs.dataset if theirs else ""),
     )
 
 
@@ -161,11 +177,11 @@ def domain_table(results: Sequence[CellResult], gamma: float, *, name: str = "do
     """Errors by method and domain at one gamma, the domains in stream order; all results of one setup."""
     setup = setup_of(results[0])
     here = [result for result in results if result.spec.gamma == gamma]
-    theirs = paper.find(f"domains/{setup.dataset}/{gamma_name(gamma)}")
+    theirs = find_paper(here, f"domains/{setup.dataset}/{gamma_name(gamma)}")
     return pivot(
         [Entry(row_key(r.spec), domain, error, r) for r in here for domain, error in r.domain_errors.items()],
         name=f"{name}-{gamma_name(gamma)}",
-        title=f"{setup.dataset}: error (%) by domain at γ = {gamma_head(gamma_name(gamma))}, in stream order",
+        title=f"{setup.dataset}: error (%) by domain at {label_shift(setup.stream, gamma)}, in stream order",
         columns=setup.domains,
         rows=row_keys(here),
         paper=theirs,
@@ -180,7 +196,7 @@ def transfer_table(results: Sequence[CellResult], method: str, gamma: float, *, 
     dataset = results[0].spec.dataset
     here = [r for r in results if r.spec.gamma == gamma and row_key(r.spec) == method and setup_of(r).source]
     domains = TRANSFER_DOMAINS[dataset]
-    theirs = paper.find(f"transfer/{dataset}/{gamma_name(gamma)}/{method}")
+    theirs = find_paper(here, f"transfer/{dataset}/{gamma_name(gamma)}/{method}")
     name_shown, mark = row_label(method)
     entries = [Entry(setup_of(r).source, target, error, r) for r in here for target, error in r.domain_errors.items()]
     if {entry.row for entry in entries} == set(domains):
@@ -188,8 +204,8 @@ def transfer_table(results: Sequence[CellResult], method: str, gamma: float, *, 
     return pivot(
         entries,
         name=f"{name}-{gamma_name(gamma)}-{slug(method)}",
-        title=f"{dataset}, {name_shown}{' †' if mark else ''}: error (%) from source (row) to target at γ = "
-        f"{gamma_head(gamma_name(gamma))}",
+        title=f"{dataset}, {name_shown}{' †' if mark else ''}: error (%) from source (row) to target at "
+        f"{label_shift(results[0].spec.stream, gamma)}",
         header="Source",
         columns=domains,
         rows=(*domains, AVERAGE),
@@ -215,8 +231,11 @@ def provenance_notes(results: Sequence[CellResult], dataset: str, *, ordered: bo
     here = results[0].spec.dataset
     if theirs and dataset != here:
         theirs.append("The two sides are on different data: compare how rows and columns relate, not the numbers.")
+    streams = {result.spec.stream for result in results}
     if not theirs and not paper.data(here):
         theirs.append(f"No numbers of the paper stand beside these: it has none for {here}.")
+    elif not theirs and streams != {PAPER_STREAM}:
+        theirs.append(f"No numbers of the paper stand beside these: its streams are of the kind {PAPER_STREAM}.")
     marked = any(result.spec.method in MARKS for result in results)
     reconstructed = ["† Reconstruction: no code of ODS is public."] if marked else []
     return (*ours, *theirs, *reconstructed)

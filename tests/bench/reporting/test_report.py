@@ -232,7 +232,7 @@ def test_setups_are_named_by_what_differs_and_only_that(make_result, write_run):
     ours = [f"cifar10-c, {name}" for name in named]
     lines = [*((name, "BN") for name in ours), (ours[-1], "BN official"), ("cifar100-c", "BN")]
     assert [row[:2] for row in timed.rows] == lines
-    assert "BN on cifar10-c, iid streams, 100 images a period, γ = 0.1, stream seed 0, method seed 0:" in text
+    assert "BN on cifar10-c, iid streams, 100 images a period, no label shift, stream seed 0, method seed 0:" in text
 
 
 def test_what_is_one_setup_is_named_by_its_data_and_network_alone(results):

@@ -318,3 +318,13 @@ def test_the_terminal_underlines_the_number_alone_and_keeps_titles_on_a_line(mak
 def test_a_blank_is_not_a_zero():
     assert number(Cell()) == ""
     assert number(Cell(0.0)) == "0.0"
+
+
+def test_streams_of_another_kind_have_no_numbers_of_the_paper_beside_them(make_result):
+    results = [make_result(method, 0.1, {"fog": 10.0}, stream="iid") for method in ("source", "bn")]
+    table = main_table(results)
+    assert table.heads == ("iid",)
+    assert [row.label for row in table.rows] == ["Source", "BN"]
+    assert all(cell.paper is None for row in table.rows for cell in row.cells)
+    assert "No numbers of the paper stand beside these: its streams are of the kind ptta." in table.notes
+    assert domain_table(results, 0.1).title == "cifar10-c: error (%) by domain at no label shift, in stream order"
