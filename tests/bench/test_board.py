@@ -159,12 +159,12 @@ def test_the_progress_of_a_cell_is_a_line_a_domain_where_nothing_moves() -> None
         line(Progress(200, 80, 300, "snow", 100, 30))
         line(Progress(300, 90, 300, "snow", 200, 40))
     fog, snow = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert fog.startswith("tent error 50.00 %, fog 50.00 %, ")
-    assert snow.startswith("tent error 30.00 %, snow 20.00 %, ")
+    assert fog.startswith("tent error 50.00 % of all images so far, fog 50.00 %, ")
+    assert snow.startswith("tent error 30.00 % of all images so far, snow 20.00 %, ")
 
 
 def test_the_progress_of_a_cell_moves_on_a_terminal() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
     with ProgressLine("tent", console) as line:
         line(Progress(100, 50, 300, "fog", 100, 50))
-    assert "error 50.00 %, fog 50.00 %" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "error 50.00 % of all images so far, fog 50.00 %" in console.file.getvalue()  # type: ignore[attr-defined]
