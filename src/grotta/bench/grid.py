@@ -6,10 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from grotta import data
-from grotta.bench import experiments
-from grotta.bench.setting import check, check_model, find_weights, model_name
+from grotta.bench.setting import check, check_model, check_preset, find_weights, model_name
 from grotta.bench.spec import CellSpec
-from grotta.methods import list_methods, method_class
 from grotta.models.registry import weights_classes
 
 # The rows of the paper's tables; methods that are registered besides them run when they are asked for.
@@ -56,7 +54,8 @@ def make_grid(
     if stream == "iid" and len(chosen_gammas) > 1:
         raise ValueError(f"gammas: they mean nothing to an iid stream, so at most one; got {list(chosen_gammas)}")
     chosen_methods = methods or [name for name in TEN_METHODS if name in list_methods()]
-    check_preset(preset, chosen_methods)
+    for method in chosen_methods:
+        check_preset(preset, method)
     cells = [
         CellSpec(
             method=method,
@@ -83,20 +82,6 @@ def make_grid(
     check_model(network, data_root)
     check_classes(network, opened, data_root)
     return [replace(cell, domains=chosen, model=network) for cell in cells]
-
-
-def check_preset(preset: str, methods: Sequence[str]) -> None:
-    """Raise a ``ValueError`` if one of the methods does not have the preset; it says which do.
-
-    >>> check_preset("fast", ["grotta"])
-    """
-    for method in methods:
-        experiments.prepare(method)
-        known = method_class(method).presets
-        if preset not in known:
-            having = [name for name in list_methods() if preset in method_class(name).presets]
-            which = f"{', '.join(having)} alone {'has' if len(having) == 1 else 'have'} it" if having else "none has it"
-            raise ValueError(f"preset: method {method!r} has no {preset!r}, but {', '.join(known)}; {which}")
 
 
 def check_classes(network: str, dataset: data.DomainDataset, data_root: Path | None) -> None:

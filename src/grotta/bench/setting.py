@@ -51,17 +51,26 @@ class Setting:
 
 def check(spec: CellSpec) -> None:
     """Raise a ``ValueError`` if the spec names a method, preset, stream or data set that does not exist."""
-    experiments.prepare(spec.method)
-    method = methods.method_class(spec.method)
-    if spec.preset not in method.presets:
-        known = ", ".join(method.presets)
-        raise ValueError(f"preset: method {spec.method!r} has no {spec.preset!r}; it has {known}")
+    check_preset(spec.preset, spec.method)
     if spec.stream not in STREAMS:
         raise ValueError(f"stream: expected one of {', '.join(STREAMS)}, got {spec.stream!r}")
     if spec.dataset not in data.list_datasets() and not spec.dataset.startswith("folder:"):
         raise ValueError(
             f"dataset: expected one of {', '.join(data.list_datasets())}, or folder:PATH; got {spec.dataset!r}"
         )
+
+
+def check_preset(preset: str, method: str) -> None:
+    """Raise a ``ValueError`` if the method does not have the preset; it says which do.
+
+    >>> check_preset("fast", "grotta")
+    """
+    experiments.prepare(method)
+    known = methods.method_class(method).presets
+    if preset not in known:
+        having = [name for name in methods.list_methods() if preset in methods.method_class(name).presets]
+        which = f"{', '.join(having)} alone {'has' if len(having) == 1 else 'have'} it" if having else "none has it"
+        raise ValueError(f"preset: method {method!r} has no {preset!r}, but {', '.join(known)}; {which}")
 
 
 def check_device(device: str) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -169,13 +169,8 @@ def pack(spec: CellSpec, data_root: Path | None) -> Supply:
     name = model_name(spec.model, dataset)
     _, weights = find_weights(name, data_root)
     return Supply(
-        ArrayDataset(
-            name=dataset.name,
-            domains=dataset.domains,
-            class_names=dataset.class_names,
-            image_shape=dataset.image_shape,
-            provenance=dataset.provenance,
-            default_model=dataset.default_model,
+        replace(
+            dataset,
             open_images=pictures,
             open_labels=GivenLabels({domain: dataset.labels(domain) for domain in dataset.domains}),
             identify={domain: dataset.identity(domain) for domain in dataset.domains}.__getitem__,
