@@ -8,6 +8,7 @@ from pathlib import Path
 from grotta import data
 from grotta.bench.setting import check, check_model, check_preset, find_weights, model_name
 from grotta.bench.spec import CellSpec
+from grotta.methods import list_methods
 from grotta.models.registry import weights_classes
 
 # The rows of the paper's tables; methods that are registered besides them run when they are asked for.
