@@ -133,6 +133,15 @@ def test_a_checkpoint_of_other_software_is_not_used(
         run_cell(make_spec(), tmp_path, data_root=data_root)
 
 
+@pytest.fixture
+def own_files(tmp_path: Path, data_root: Path) -> tuple[Path, Path]:
+    """A data root that a test may change, and the file of weights in it."""
+    root, weights = tmp_path / "data", tmp_path / "data" / "weights.safetensors"
+    shutil.copytree(data_root, root)
+    save_file(models.create_model("fashion_resnet8", num_classes=10, seed=1).state_dict(), weights)
+    return root, weights
+
+
 def other_images(folder: Path, weights: Path) -> None:
     np.save(folder / "fog.npy", 255 - np.load(folder / "fog.npy"))
 
@@ -161,15 +170,13 @@ def other_weights(folder: Path, weights: Path) -> None:
 )
 def test_a_checkpoint_of_other_data_or_weights_is_not_used(
     tmp_path: Path,
-    data_root: Path,
+    own_files: tuple[Path, Path],
     make_spec: Make,
     contents: Contents,
     change: Callable[[Path, Path], None],
     message: str,
 ) -> None:
-    root, weights = tmp_path / "data", tmp_path / "data" / "weights.safetensors"
-    shutil.copytree(data_root, root)
-    save_file(models.create_model("fashion_resnet8", num_classes=10, seed=1).state_dict(), weights)
+    root, weights = own_files
     spec = make_spec("grotta", model="fashion_resnet8@weights.safetensors")
     with pytest.raises(StoppedError):
         run_cell(spec, tmp_path / "out", data_root=root, on_progress=stop_after(5), checkpoint_seconds=0)
@@ -228,15 +235,13 @@ def test_a_finished_cell_is_read_and_not_run(
 )
 def test_a_cell_of_other_weights_labels_or_images_runs_again(
     tmp_path: Path,
-    data_root: Path,
+    own_files: tuple[Path, Path],
     make_spec: Make,
     contents: Contents,
     change: Callable[[Path, Path], None],
     message: str,
 ) -> None:
-    root, weights = tmp_path / "data", tmp_path / "data" / "weights.safetensors"
-    shutil.copytree(data_root, root)
-    save_file(models.create_model("fashion_resnet8", num_classes=10, seed=1).state_dict(), weights)
+    root, weights = own_files
     spec = make_spec("bn", model="fashion_resnet8@weights.safetensors")
     run_cell(spec, tmp_path / "out", data_root=root)
     change(root / "CIFAR-10-C", weights)
@@ -246,10 +251,10 @@ def test_a_cell_of_other_weights_labels_or_images_runs_again(
     assert contents(tmp_path / "out") == contents(tmp_path / "new")
 
 
-def test_a_result_outlives_its_weights_and_its_data(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
-    root, weights = tmp_path / "data", tmp_path / "data" / "weights.safetensors"
-    shutil.copytree(data_root, root)
-    save_file(models.create_model("fashion_resnet8", num_classes=10, seed=1).state_dict(), weights)
+def test_a_result_outlives_its_weights_and_its_data(
+    tmp_path: Path, own_files: tuple[Path, Path], make_spec: Make
+) -> None:
+    root, weights = own_files
     spec = make_spec("bn", model="fashion_resnet8@weights.safetensors")
     result = run_cell(spec, tmp_path / "out", data_root=root)
     weights.unlink()

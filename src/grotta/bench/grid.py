@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from grotta import data
-from grotta.bench.setting import check, check_model, check_preset, find_weights, model_name
+from grotta.bench.setting import check, check_model, find_weights, model_name
 from grotta.bench.spec import CellSpec
 from grotta.methods import list_methods
 from grotta.models.registry import weights_classes
@@ -55,8 +55,6 @@ def make_grid(
     if stream == "iid" and len(chosen_gammas) > 1:
         raise ValueError(f"gammas: they mean nothing to an iid stream, so at most one; got {list(chosen_gammas)}")
     chosen_methods = methods or [name for name in TEN_METHODS if name in list_methods()]
-    for method in chosen_methods:
-        check_preset(preset, method)
     cells = [
         CellSpec(
             method=method,

@@ -69,7 +69,7 @@ def run_on_node(task: CellTask, scratch: str, mailbox: Any) -> Files | Failure |
 
     The directory outlives the worker and the driver, so that a cell goes on if it comes back to this node.
     """
-    if task.supply and task.supply.lacking():
+    if task.supply and lacking_on_node(task.supply.extracts):
         import ray
 
         return Lacking(ray.get_runtime_context().get_node_id())

@@ -142,10 +142,6 @@ class Supply:
         """All that has to be on a machine."""
         return *self.pictures.extracts.values(), *([self.weights] if self.weights else [])
 
-    def lacking(self) -> tuple[Extract, ...]:
-        """What of it this machine does not have."""
-        return tuple(extract for extract in self.extracts if extract.place() is None)
-
     def open(self, spec: CellSpec, device: str) -> Setting:
         """What a cell runs on, on this machine."""
         check(spec)
