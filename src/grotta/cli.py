@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import typer
 
 from grotta._version import __version__
-from grotta.bench.attempt import one_line
-from grotta.bench.tune import tune_allocator
+from grotta.bench.execute.process import tune_allocator
+from grotta.bench.execute.task import one_line
 from grotta.commands import bench, data, report, reproduce, run, train
 
 app = typer.Typer(

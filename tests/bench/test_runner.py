@@ -10,10 +10,10 @@ from safetensors.torch import save_file
 
 from grotta import models
 from grotta.bench import CellResult, CellSpec, Failure, load_results, run_grid
-from grotta.bench.attempt import one_line
 from grotta.bench.events import Event, Finished, Progressed, Started, Waiting, Warned
-from grotta.bench.lock import CellBusyError, cell_lock
-from grotta.bench.results import DamagedCellError, cell_directory
+from grotta.bench.execute.task import one_line
+from grotta.bench.store.lock import CellBusyError, cell_lock
+from grotta.bench.store.results import DamagedCellError, cell_directory
 from grotta.data.errors import DamagedDataError
 
 Make = Callable[..., CellSpec]

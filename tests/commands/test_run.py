@@ -9,10 +9,10 @@ import pytest
 from safetensors import SafetensorError
 
 from grotta.bench import CellSpec, run_cell
-from grotta.bench.report_command import command
-from grotta.bench.results import CellResult, cell_directory
+from grotta.bench.store.results import CellResult, cell_directory
 from grotta.cli import main
 from grotta.commands.run import to_json, to_text
+from grotta.report.command import command
 
 Grotta = Callable[..., int]
 
@@ -94,7 +94,7 @@ def test_a_full_disk_is_one_line_that_names_the_cell(
     def full(*arguments: object) -> None:
         raise error
 
-    monkeypatch.setattr("grotta.bench.cell._run", full)
+    monkeypatch.setattr("grotta.bench.cell.loop._run", full)
     assert grotta_run() == 1
     [cell] = (tmp_path / "cells").iterdir()
     assert capsys.readouterr().err.strip().splitlines()[-1] == f"grotta: {reason}: {cell}"

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from grotta.bench.cell import Progress
-from grotta.bench.results import CellResult
+from grotta.bench.cell.loop import Progress
 from grotta.bench.spec import CellSpec
+from grotta.bench.store.results import CellResult
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from grotta import data
-from grotta.bench.setting import check, check_model, find_weights, model_name
+from grotta.bench.cell.inputs import check, check_model, find_weights, model_name
 from grotta.bench.spec import CellSpec
 from grotta.methods import list_methods
 from grotta.models.registry import weights_classes

@@ -10,13 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from grotta.bench import CellResult, Failure, run_grid
-from grotta.bench.board import make_board
 from grotta.bench.grid import make_grid
-from grotta.bench.report import write_report
-from grotta.bench.report_content import reader_warnings
 from grotta.bench.spec import CellSpec
-from grotta.bench.tables_bench import by_setup, main_table
-from grotta.bench.tables_rich import to_rich
 from grotta.commands.options import (
     DataRoot,
     Device,
@@ -29,6 +24,11 @@ from grotta.commands.options import (
     comma_separated_numbers,
 )
 from grotta.commands.run import to_json as cell_json
+from grotta.report.live.board import make_board
+from grotta.report.render.terminal import to_rich
+from grotta.report.sections.content import reader_warnings
+from grotta.report.sections.tables import by_setup, main_table
+from grotta.report.write import write_report
 
 
 def bench(

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from grotta.bench.report import FORMATS, Format, write_report
 from grotta.commands.options import Json, comma_separated
+from grotta.report.write import FORMATS, Format, write_report
 
 
 def report(

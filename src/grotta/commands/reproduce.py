@@ -7,12 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from grotta.bench import CellResult, CellSpec, Failure, run_grid, setting
-from grotta.bench.report_content import Section
-from grotta.bench.reproduce import by_id, check_choices, make_scope, recipe_section, save_recipe
-from grotta.bench.reproduce_all import RECIPES, find_recipes
-from grotta.bench.tables import Table
-from grotta.bench.tables_rich import to_rich
+from grotta.bench import CellResult, CellSpec, Failure, run_grid
+from grotta.bench.cell import inputs as setting
 from grotta.commands.bench import check_address, page_and_failures, report_and_tell, run_with_board
 from grotta.commands.options import (
     DataRoot,
@@ -25,6 +21,11 @@ from grotta.commands.options import (
     comma_separated,
     comma_separated_numbers,
 )
+from grotta.paper.recipe import by_id, check_choices, make_scope, recipe_section, save_recipe
+from grotta.paper.recipes import RECIPES, find_recipes
+from grotta.report.render.terminal import to_rich
+from grotta.report.sections.content import Section
+from grotta.report.table import Table
 
 MOST_COLUMNS = 7  # that a terminal of usual width shows without breaking numbers
 

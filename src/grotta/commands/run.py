@@ -7,15 +7,16 @@ from typing import Annotated, Any
 import typer
 from safetensors import SafetensorError
 
-from grotta.bench import CellSpec, checkpoint, run_cell
-from grotta.bench.attempt import one_line
+from grotta.bench import CellSpec, run_cell
+from grotta.bench.cell import checkpoint
+from grotta.bench.cell.inputs import check_device, check_options
+from grotta.bench.execute.task import one_line
 from grotta.bench.grid import make_grid
-from grotta.bench.progress_line import ProgressLine
-from grotta.bench.results import RESULT, CellResult, cell_directory, result_values
-from grotta.bench.runner import require_writable
-from grotta.bench.setting import check_device, check_options
-from grotta.bench.tables_bench import mean_error
+from grotta.bench.run import require_writable
+from grotta.bench.store.results import RESULT, CellResult, cell_directory, result_values
 from grotta.commands.options import DataRoot, Device, Json, Out, Preset, Stream, comma_separated
+from grotta.report.live.line import ProgressLine
+from grotta.report.sections.tables import mean_error
 
 
 def run(

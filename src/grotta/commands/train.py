@@ -13,7 +13,7 @@ import torch
 import typer
 from torch import nn
 
-from grotta.bench.setting import check_device
+from grotta.bench.cell.inputs import check_device
 from grotta.commands.options import DataRoot, Device, Json
 from grotta.commands.source_data import choose_split, open_source
 from grotta.models.bundled import bundled_path

@@ -1,0 +1,1 @@
+"""One cell: what it runs on, its loop, its records, its checkpoint."""

@@ -1,0 +1,1 @@
+"""Cells on disk: written, read back, and checked for freshness."""

@@ -1,0 +1,198 @@
+"""The live board of a grid on stderr: a picture that moves on a terminal, plain lines elsewhere."""
+
+import math
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from grotta.bench.events import Event, Failure, Finished, Retried, Warned
+from grotta.bench.spec import CellSpec
+from grotta.report.live.tracker import CellStatus, Tracker, duration
+from grotta.report.sections.tables import both_errors
+
+PLAIN_SECONDS = 30.0
+_BAR = 6
+
+
+class Display(Protocol):
+    """Shows events while it is entered."""
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the last state behind."""
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+
+
+def make_board(specs: Sequence[CellSpec], console: Console | None = None) -> Display:
+    """The display that fits where stderr goes."""
+    console = console or Console(stderr=True)
+    tracker = Tracker(specs)
+    return LiveBoard(tracker, console) if console.is_terminal else PlainBoard(tracker, console)
+
+
+class PlainBoard:
+    """A line for each cell that ends, for what goes wrong, and now and then for how far the whole has come."""
+
+    def __init__(self, tracker: Tracker, console: Console) -> None:
+        self.tracker = tracker
+        self.console = console
+        self._next = time.monotonic() + PLAIN_SECONDS
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Nothing is left to do."""
+
+    def __call__(self, event: Event) -> None:
+        """Print what is worth a line."""
+        preparing, warned = self.tracker.preparing, list(self.tracker.warnings)
+        self.tracker.see(event)
+        if self.tracker.preparing and self.tracker.preparing != preparing:
+            self._say(f"data: {self.tracker.preparing}")
+        for warning in list(self.tracker.warnings)[len(warned) :]:
+            self._say(f"note: {warning}")
+        line = describe(event)
+        if line:
+            done, total = self.tracker.count("finished", "failed"), len(self.tracker.cells)
+            self._say(f"[{done}/{total}] {line}")
+        elif time.monotonic() >= self._next:
+            self._next = time.monotonic() + PLAIN_SECONDS
+            self._say("; ".join([summary(self.tracker), *map(so_far, running(self.tracker))]))
+
+    def _say(self, line: str) -> None:
+        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+class LiveBoard:
+    """The table as it fills: a row a method, a column a gamma, with bars for what is running."""
+
+    def __init__(self, tracker: Tracker, console: Console) -> None:
+        self.tracker = tracker
+        self.console = console
+        self._live = Live(console=console, get_renderable=self.render, refresh_per_second=4, transient=False)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Leave the last state of the board on the screen."""
+        self._live.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Let the next picture show the event; what goes wrong also stays as a line above the board."""
+        self.tracker.see(event)
+        if isinstance(event, Failure | Retried | Warned):
+            self.console.print(describe(event), style="red" if isinstance(event, Failure) else "yellow", markup=False)
+
+    def render(self) -> RenderableType:
+        """The board as it is now."""
+        bar = ProgressBar(total=1.0, completed=self.tracker.share_done, width=40)
+        head = Table.grid(padding=(0, 1))
+        head.add_row(bar, summary(self.tracker))
+        preparing = [Text(f"data: {self.tracker.preparing}", style="cyan")] if self.tracker.preparing else []
+        warnings = [Text(f"note: {warning}", style="yellow") for warning in self.tracker.warnings]
+        return Group(head, *preparing, matrix(self.tracker, self.console.height - 8 - len(warnings)), *warnings)
+
+
+def matrix(tracker: Tracker, height: int) -> Table:
+    """Label by data set and gamma; cells that differ otherwise (seeds, orders) share a place."""
+    columns = list(dict.fromkeys(_column(cell.spec) for cell in tracker.cells.values()))
+    rows = list(dict.fromkeys(cell.spec.label for cell in tracker.cells.values()))
+    several = len({dataset for dataset, _ in columns}) > 1
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("error %, all images", no_wrap=True)
+    for dataset, gamma in columns:
+        table.add_column(f"{dataset} γ {gamma:g}" if several else f"γ {gamma:g}", justify="right", no_wrap=True)
+    shown = _most_telling(tracker, rows, max(height, 3))
+    for label in shown:
+        places = ([c for c in tracker.cells.values() if (c.spec.label, _column(c.spec)) == (label, x)] for x in columns)
+        table.add_row(label, *map(_place, places))
+    if len(shown) < len(rows):
+        table.add_row(Text(f"and {len(rows) - len(shown)} more rows", style="dim"))
+    return table
+
+
+def summary(tracker: Tracker) -> str:
+    """How far the whole has come, in a few words."""
+    ended, failed = tracker.count("finished", "failed"), tracker.count("failed")
+    words = [f"{tracker.share_done:.0%}", f"{ended} of {len(tracker.cells)} cells"]
+    words += [f"{failed} failed"] if failed else []
+    words += [f"{duration(tracker.seconds_left)} left"] if ended < len(tracker.cells) else []
+    return ", ".join(words)
+
+
+def describe(event: Event) -> str:
+    """An event that is worth a line, as that line; ``""`` for the others."""
+    if isinstance(event, Finished):
+        result = event.result
+        speed = (
+            "was there already" if event.reused else f"{result.seconds:.1f} s, {result.images_per_second:.0f} images/s"
+        )
+        return f"{name(event.spec)}: error {both_errors(result)} ({speed})"
+    if isinstance(event, Failure):
+        return f"{name(event.spec)}: failed: {event.message}"
+    if isinstance(event, Retried):
+        return f"{name(event.spec)}: {event.reason}; it is tried again"
+    return f"{name(event.spec)}: {event.message}" if isinstance(event, Warned) else ""
+
+
+def name(spec: CellSpec) -> str:
+    """A cell in a few words."""
+    return f"{spec.label} on {spec.dataset}, gamma {spec.gamma:g}, seed {spec.seed}"
+
+
+def running(tracker: Tracker) -> list[CellStatus]:
+    """The cells that are running and have an error to show."""
+    return [cell for cell in tracker.cells.values() if cell.state == "running" and not math.isnan(cell.error)]
+
+
+def so_far(cell: CellStatus) -> str:
+    """A running cell in a few words."""
+    return f"{cell.spec.label} gamma {cell.spec.gamma:g} {cell.error:.1f} % at {cell.done:.0%}"
+
+
+def _column(spec: CellSpec) -> tuple[str, float]:
+    return spec.dataset, spec.gamma
+
+
+def _most_telling(tracker: Tracker, rows: list[str], height: int) -> list[str]:
+    """The rows to show if not all fit: those where something runs before the others, in their own order."""
+    if len(rows) <= height:
+        return rows
+    rank = {"failed": 0, "running": 1, "waiting": 1, "finished": 2, "queued": 3}
+    best = {label: min(rank[c.state] for c in tracker.cells.values() if c.spec.label == label) for label in rows}
+    kept = sorted(rows, key=lambda label: best[label])[:height]
+    return [label for label in rows if label in kept]
+
+
+def _place(cells: list[CellStatus]) -> Text:
+    """What stands in one place: the mean error so far, and a bar while something of it is to be done."""
+    if not cells:
+        return Text("")
+    if any(cell.state == "failed" for cell in cells):
+        return Text("failed", style="bold red")
+    known = [cell.error for cell in cells if not math.isnan(cell.error)]
+    error = f"{sum(known) / len(known):.2f}" if known else ""
+    done = sum(cell.done for cell in cells) / len(cells)
+    if all(cell.state == "finished" for cell in cells):
+        return Text(error)
+    if any(cell.state == "running" for cell in cells):
+        filled = round(done * _BAR)
+        return Text.assemble((f"{error} ", "cyan"), ("━" * filled, "cyan"), ("━" * (_BAR - filled), "bright_black"))
+    return Text("elsewhere" if any(cell.state == "waiting" for cell in cells) else error or "·", style="dim")

@@ -1,0 +1,1 @@
+"""Renderers: HTML, Markdown, CSV, SVG and the terminal."""

@@ -1,0 +1,109 @@
+"""The figures of a benchmark, from finished cells."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from grotta.bench.store.results import CellResult
+from grotta.report.figure import Figure, Kind, Panel, Series, colors_of, mean_filtered, thinned
+from grotta.report.sections.tables import METHOD_NAMES, gammas, label_shift, row_key, row_keys, row_label
+
+SEEN = "images seen"
+ZETA_WINDOW = 50  # batches; the paper filters too, but does not say how wide
+_MOST_DOTS = 4000
+_OTHERS = (8, 3, 5, 4, 7, 6, 2, 1, 9, 0)  # colours for what is not a method, those farthest apart first
+
+Named = Mapping[str, CellResult]
+
+
+def first_runs(results: Sequence[CellResult]) -> dict[str, CellResult]:
+    """The result with the smallest seeds of each row, under the row's name, rows in the paper's order."""
+    order = {key: place for place, key in enumerate(row_keys(results))}
+    ordered = sorted(results, key=lambda r: (order[row_key(r.spec)], r.spec.stream_seed, r.spec.seed))
+    first: dict[str, CellResult] = {}
+    for result in ordered:
+        first.setdefault(row_label(row_key(result.spec))[0], result)
+    return first
+
+
+def row_colors(labels: Sequence[str]) -> dict[str, int]:
+    """Each method of the paper has its own colour in every figure; other rows take what is left, in turn."""
+    published = {name: index for index, name in enumerate(METHOD_NAMES.values())}
+    used = {published[label] for label in labels if label in published}
+    free = [color for color in _OTHERS if color not in used] or list(_OTHERS)
+    others = [label for label in labels if label not in published]
+    return {
+        **{label: published[label] for label in labels if label in published},
+        **{label: free[place % len(free)] for label, place in colors_of(others).items()},
+    }
+
+
+def accuracy_panel(named: Named, title: str) -> Panel:
+    """The accuracy over all images up to each batch."""
+    return _over_time(named, title, "accumulated accuracy (%)", lambda r: 100.0 - r.accumulated_error())
+
+
+def zeta_panel(named: Named, title: str) -> Panel:
+    """The imbalance score of each batch, mean-filtered."""
+    return _over_time(named, title, "ζ, mean-filtered", lambda r: mean_filtered(r.records["zeta"], ZETA_WINDOW))
+
+
+def curves(results: Sequence[CellResult], name: str = "curves") -> Figure:
+    """The accumulated accuracy of all rows, a panel a gamma."""
+    by_gamma = {gamma: first_runs([r for r in results if r.spec.gamma == gamma]) for gamma in gammas(results)}
+    return Figure(
+        name=name,
+        title="Accumulated accuracy over time",
+        caption="The share of right answers among all images up to that moment; of several runs, the one with the "
+        "smallest seeds. Dashed lines: a new domain begins.",
+        panels=tuple(
+            accuracy_panel(named, label_shift(results[0].spec.stream, gamma)) for gamma, named in by_gamma.items()
+        ),
+        results=tuple(result for named in by_gamma.values() for result in named.values()),
+    )
+
+
+def class_panel(result: CellResult, which: str, title: str, color: int) -> Panel:
+    """The class of each image over time: its ``labels``, or its ``predictions``."""
+    classes = result.records[which]
+    x, y = thinned(np.arange(len(classes)), classes, _MOST_DOTS)
+    series = Series("label" if which == "labels" else "prediction", x, y, color, "dots")
+    return Panel(title, SEEN, "class", (series,), y_range=(-0.5, result.classes - 0.5))
+
+
+def lines_panel(
+    points: Mapping[str, Sequence[tuple[float, float]]],
+    title: str,
+    x_label: str,
+    y_label: str = "error (%)",
+    *,
+    log_x: bool = True,
+    kind: Kind = "marked",
+) -> Panel:
+    """A line a name through its (x, y) points."""
+    colors = row_colors(list(points))
+    series = [
+        Series(name, tuple(x for x, _ in line), tuple(y for _, y in line), colors[name], kind)
+        for name, line in points.items()
+    ]
+    return Panel(title, x_label, y_label, tuple(series), log_x=log_x)
+
+
+def _over_time(named: Named, title: str, y_label: str, values: Callable[[CellResult], np.ndarray]) -> Panel:
+    colors = row_colors(list(named))
+    series = []
+    for label, result in named.items():
+        x, y = thinned(np.cumsum(result.records["size"]), values(result))
+        series.append(Series(label, x, y, colors[label]))
+    sections = _domain_starts(next(iter(named.values()))) if named else ()
+    return Panel(title, SEEN, y_label, tuple(series), sections=sections)
+
+
+def _domain_starts(result: CellResult) -> tuple[tuple[float, str], ...]:
+    seen = np.cumsum(result.records["size"]) - result.records["size"]
+    domain = result.records["domain"]
+    return tuple(
+        (float(seen[domain == place].min()), name.replace("_", " "))
+        for place, name in enumerate(result.spec.domains)
+        if (domain == place).any()
+    )

@@ -1,0 +1,92 @@
+"""Names that tell apart what would be called the same: what differs between its cells, and only that."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from typing import Any
+
+from grotta.bench.store.results import CellResult
+from grotta.paper.printed import gamma_name
+from grotta.report.sections.tables import Setup, by_setup, gamma_head, gammas, plural, setup_of
+
+Group = Sequence[CellResult]
+
+_SETTINGS: dict[str, Callable[[CellResult], Any]] = {
+    "source": lambda result: setup_of(result).source,
+    "model": lambda result: result.model,
+    "domains": lambda result: result.spec.domains,
+    "preset": lambda result: result.spec.preset,
+    "stream": lambda result: result.spec.stream,
+    "period": lambda result: result.spec.period,
+    "batch_size": lambda result: result.spec.batch_size,
+    "image_size": lambda result: result.spec.image_size,
+}
+_WORDS = {
+    "source": "from {}",
+    "model": "{}",
+    "domains": "{}",
+    "preset": "preset {}",
+    "stream": "{} streams",
+    "period": "{} images a period",
+    "batch_size": "batches of {}",
+    "image_size": "image size {}",
+}
+
+
+def told_apart(groups: Sequence[Group]) -> list[str]:
+    """What sets each group of cells apart from the others, ``""`` where nothing does.
+
+    A setting is named if every group has one value of it and not all have the same; the gammas only where no setting
+    tells two groups apart.
+    """
+    found = {name: values for name, read in _SETTINGS.items() if (values := _differing(groups, read))}
+    known = [found[name] for name in ("source", "model", "domains") if name in found]
+    if "source" in found and all(found["source"]) and len(set(zip(*known))) == len(set(found["source"])):
+        # the source domain decides which model it is and which domains are left
+        found = {name: values for name, values in found.items() if name not in ("model", "domains")}
+    else:
+        found.pop("source", None)
+    if "domains" in found:
+        found["domains"] = domain_words(found["domains"])
+    words = [[_WORDS[name].format(value) for value in values] for name, values in found.items()]
+    if len(set(zip(*words))) < len(groups) and len({tuple(gammas(group)) for group in groups}) > 1:
+        words.append([f"γ = {', '.join(gamma_head(gamma_name(g)) for g in gammas(group))}" for group in groups])
+    return [", ".join(parts) for parts in zip(*words)] if words else [""] * len(groups)
+
+
+def domain_words(orders: Sequence[Sequence[str]]) -> list[str]:
+    """Domains in stream order by their number if that tells them apart, else by as many names as it takes.
+
+    >>> domain_words([("fog",), ("fog", "snow")])
+    ['1 domain', '2 domains']
+    >>> domain_words([("fog", "snow", "frost"), ("fog", "frost", "snow")])
+    ['fog → snow → …', 'fog → frost → …']
+    """
+    different = set(map(tuple, orders))
+    if len(set(map(len, different))) == len(different):
+        return [plural(len(order), "domain") for order in orders]
+    for length in count(1):
+        words = {order: " → ".join((*order[:length], *(["…"] if order[length:] else []))) for order in different}
+        if len(set(words.values())) == len(different) or length >= max(map(len, different)):
+            break
+    return [words[tuple(order)] for order in orders]
+
+
+def setup_names(results: Iterable[CellResult]) -> dict[Setup, str]:
+    """The data set of each setup, with what tells it from other setups on the same data."""
+    setups: dict[str, dict[Setup, Group]] = defaultdict(dict)
+    for setup, group in by_setup(results).items():
+        setups[setup.dataset][setup] = group
+    return {
+        setup: ", ".join(filter(None, (dataset, words)))
+        for dataset, groups in setups.items()
+        for setup, words in zip(groups, told_apart(list(groups.values())))
+    }
+
+
+def _differing(groups: Sequence[Group], read: Callable[[CellResult], Any]) -> list[Any]:
+    """The value of each group; nothing if one has none or several, or if all have the same."""
+    values = [{read(result) for result in group} for group in groups]
+    if any(len(found) != 1 for found in values) or len(set().union(*values)) < 2:
+        return []
+    return [next(iter(found)) for found in values]

@@ -1,0 +1,99 @@
+"""Finished cells with made-up numbers."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grotta.bench.cell.records import BATCH_COLUMNS, domain_errors, to_bytes, total_error
+from grotta.bench.spec import CellSpec
+from grotta.bench.store.results import RECORDS, CellResult, encode_result
+
+MakeResult = Callable[..., CellResult]
+BATCH = 10
+
+
+def batches_of(domains: int) -> list[int]:
+    """How many batches each domain has: they differ, so that no mean over domains is one over images."""
+    return [10 + 10 * place for place in range(domains)]
+
+
+def made_up(method: str, gamma: float, errors: Mapping[str, float], **fields: Any) -> CellResult:
+    """A result with these errors by domain; ``fields`` are of the spec or of the result."""
+    own = {key: fields.pop(key) for key in ("model", "stream_hash", "provenance", "warnings") if key in fields}
+    of_spec = {"dataset": "cifar10-c", **fields}
+    spec = CellSpec(method=method, gamma=gamma, domains=tuple(errors), **of_spec)
+    stream = f"{spec.dataset}{spec.domains}{gamma}{spec.stream_seed}"
+    given = {
+        "model": "cifar10_resnet",
+        "stream_hash": hashlib.sha256(stream.encode()).hexdigest(),
+        "provenance": "regenerated",
+        "versions": {"grotta": "0.1", "torch": "2.6"},
+        **own,
+    }
+    return CellResult(
+        spec=spec,
+        model_fingerprint="ab" * 32,
+        error=float(np.average(list(errors.values()), weights=batches_of(len(errors)))),
+        domain_errors=dict(errors),
+        images=BATCH * sum(batches_of(len(errors))),
+        classes=5,
+        seconds=12.5,
+        images_per_second=80.0,
+        peak_memory_mb=300.0,
+        **given,
+    )
+
+
+@pytest.fixture
+def make_result() -> MakeResult:
+    return made_up
+
+
+def made_up_records(result: CellResult) -> dict[str, Any]:
+    """Records with the errors of the result, if they are whole per cents: a domain has a multiple of 100 images."""
+    generator = np.random.default_rng(int(result.spec.id[:8], 16))
+    lengths = batches_of(len(result.spec.domains))
+    batches, images = sum(lengths), sum(lengths) * BATCH
+    columns: dict[str, Any] = {name: np.zeros(batches, kind) for name, kind in BATCH_COLUMNS.items()}
+    columns["batch"][:] = np.arange(batches)
+    columns["domain"][:] = np.repeat(np.arange(len(lengths)), lengths)
+    columns["period"][:] = np.arange(batches) // 2
+    columns["size"][:] = BATCH
+    wrong = np.concatenate(
+        [
+            generator.permutation(BATCH * length) < round(error / 100 * BATCH * length)
+            for error, length in zip(result.domain_errors.values(), lengths)
+        ]
+    )
+    columns["errors"][:] = wrong.reshape(batches, BATCH).sum(1)
+    columns["zeta"][:] = generator.uniform(0.2, 0.9, batches)
+    columns["lam"][:] = np.nan
+    columns["bank_size"][:] = np.minimum(50, BATCH * (1 + np.arange(batches)))
+    labels = generator.integers(result.classes, size=images).astype(np.uint16)
+    return {**columns, "labels": labels, "predictions": np.where(wrong, (labels + 1) % result.classes, labels)}
+
+
+@pytest.fixture
+def write_run(tmp_path: Path) -> Callable[[list[CellResult]], Path]:
+    """Write results as finished cells to a run's directory, as the benchmark leaves them."""
+
+    def write(results: list[CellResult]) -> Path:
+        out = tmp_path / "runs"
+        for result in results:
+            directory = out / "cells" / result.spec.id
+            directory.mkdir(parents=True)
+            columns = made_up_records(result)
+            lengths = [BATCH * batches for batches in batches_of(len(result.spec.domains))]
+            errors = domain_errors(columns, dict(zip(result.spec.domains, lengths, strict=True)))
+            agreeing = replace(result, error=total_error(columns), domain_errors=errors)
+            records = to_bytes(columns)
+            (directory / RECORDS).write_bytes(records)
+            (directory / "result.json").write_bytes(encode_result(agreeing, records))
+        return out
+
+    return write
