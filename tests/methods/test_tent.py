@@ -55,5 +55,5 @@ def test_nothing_but_affine_parameters_is_trained_and_one_pass_is_run(by_hand):
 
 
 def test_an_unknown_optimizer_is_refused_by_name(by_hand):
-    with pytest.raises(ValueError, match="optimizer must be 'adam' or 'sgd', got 'lion'"):
+    with pytest.raises(ValueError, match="optimizer must be one of 'adam', 'sgd', got 'lion'"):
         create("tent", by_hand.net(), optimizer="lion")

@@ -71,5 +71,5 @@ def test_a_batch_equals_its_instances_one_by_one() -> None:
 
 
 def test_bad_k_is_named() -> None:
-    with pytest.raises(ValueError, match="k must be >= 0"):
+    with pytest.raises(ValueError, match="k must be at least 0"):
         IABN2d(3, k=-1.0)

@@ -200,11 +200,11 @@ def test_what_is_not_a_stream_of_this_version_is_refused(tmp_path):
         ({"labels": [[0, 4]]}, ValueError, r"labels\[0\] must be in \[0, 4\).*got 0 to 4"),
         ({"labels": [[0], [-1]]}, ValueError, r"labels\[1\] must be in \[0, 4\).*got -1 to -1"),
         ({"num_classes": 0}, ValueError, "num_classes must be at least 1, got 0"),
-        ({"num_classes": "4"}, TypeError, "num_classes must be an integer, got '4'"),
+        ({"num_classes": "4"}, TypeError, "num_classes must be a whole number, got '4'"),
         ({"period": 0}, ValueError, "period must be at least 1, got 0"),
-        ({"period": 1.5}, TypeError, "period must be an integer, got 1.5"),
+        ({"period": 1.5}, TypeError, "period must be a whole number, got 1.5"),
         ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
-        ({"seed": None}, TypeError, "seed must be an integer, got None"),
+        ({"seed": None}, TypeError, "seed must be a whole number, got None"),
     ],
 )
 def test_bad_input_is_named(kind, change, error, message):
@@ -215,7 +215,7 @@ def test_bad_input_is_named(kind, change, error, message):
 @pytest.mark.parametrize("kind", ["ptta", "rotta", "exhaustive"])
 @pytest.mark.parametrize("gamma", [0, -0.1, float("nan"), float("inf")])
 def test_a_bad_gamma_is_named(kind, gamma):
-    with pytest.raises(ValueError, match=f"gamma must be positive and finite, got {gamma}"):
+    with pytest.raises(ValueError, match=f"gamma must be (positive|finite), got {gamma}"):
         make(kind, gamma=gamma)
     with pytest.raises(TypeError, match="gamma must be a number, got '1e-2'"):
         make(kind, gamma="1e-2")

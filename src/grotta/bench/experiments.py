@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
+from grotta._check import check_positive, check_whole
 from grotta.memory import CategoryBalancedBank
 from grotta.methods import Adapter, Batch, Learned, Prediction, list_methods, register
-from grotta.methods.checks import check_at_least, check_positive
 from grotta.methods.teacher import trained_affine
 from grotta.nn import gpre_rbn, tracking
 from grotta.nn.robust_bn import Gradient
@@ -52,8 +52,8 @@ class EntropyMinimisation(Adapter):
         self.learns_from, self.tracked = learns_from, statistics == "tracked"
         self.gradient: Gradient = gradient
         self.alpha = alpha
-        self.capacity = check_at_least("capacity", capacity, 1)
-        self.bank_batch = check_at_least("bank_batch", bank_batch, 1)
+        self.capacity = check_whole("capacity", capacity, at_least=1)
+        self.bank_batch = check_whole("bank_batch", bank_batch, at_least=1)
         self.lr = check_positive("lr", lr)
         self.reset()
 

@@ -7,7 +7,8 @@ half-precision batch gives the same graph on every device.
 import torch
 from torch import Tensor
 
-from grotta.functional._checks import check_k, check_matrix, check_sigma
+from grotta._check import check_positive, check_whole
+from grotta.functional._checks import check_matrix
 
 # Squared distances closer than this count as equal: far above float64 rounding, far below float32 resolution.
 _TIE = 1e-9
@@ -32,7 +33,7 @@ def knn_affinity(features: Tensor, k: int) -> Tensor:
             [0., 1., 0.]])
     """
     check_matrix("features", features, "d")
-    check_k(k)
+    check_whole("k", k, at_least=1)
     return knn_weights(cosines(features), k).to(features.dtype)
 
 
@@ -54,7 +55,7 @@ def rbf_affinity(features: Tensor, sigma: float) -> Tensor:
             [0.5000, 0.5000, 0.0000]])
     """
     check_matrix("features", features, "d")
-    check_sigma(sigma)
+    check_positive("sigma", sigma)
     return rbf_weights(cosines(features), sigma).to(features.dtype)
 
 

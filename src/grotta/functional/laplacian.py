@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from grotta.functional._checks import check_choice, check_k, check_same_batch
+from grotta._check import check_one_of, check_whole
+from grotta.functional._checks import check_same_batch
 from grotta.functional.affinity import cosines, nearest_neighbours, squared_distances
 
 AFFINITIES = ("knn", "rbf", "linear")
@@ -37,8 +38,8 @@ def laplacian_refine(probs: Tensor, features: Tensor, *, affinity: str = "knn", 
     tensor([0, 0, 0, 0])
     """
     check_same_batch(probs, features)
-    check_choice("affinity", affinity, AFFINITIES)
-    check_k(k)
+    check_one_of("affinity", affinity, AFFINITIES)
+    check_whole("k", k, at_least=1)
     log_probs = (probs.detach().double() + _LOG_EPS).log()
     return _minimise(log_probs, _kernel(cosines(features.detach()), affinity, k)).to(probs.dtype)
 

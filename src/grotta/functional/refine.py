@@ -1,13 +1,13 @@
 """Bias-guided output adaptation: let alike samples of a biased batch agree on their label."""
 
 import math
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from grotta.functional._checks import check_choice, check_k, check_same_batch, check_sigma
+from grotta._check import check_between, check_one_of, check_positive, check_whole
+from grotta.functional._checks import check_same_batch
 from grotta.functional.affinity import cosines, knn_weights, rbf_weights
 from grotta.functional.imbalance import imbalance_score
 
@@ -68,10 +68,11 @@ def bias_guided_refine(
     ([0, 0, 0, 0], 0.3536)
     """
     check_same_batch(probs, features)
-    check_choice("affinity", affinity, AFFINITIES)
-    check_k(k)
-    check_sigma(sigma)
-    _check_lam(lam)
+    check_one_of("affinity", affinity, AFFINITIES)
+    check_whole("k", k, at_least=1)
+    check_positive("sigma", sigma)
+    if lam is not None:
+        check_between("lam", lam, 0, 1, below=True)
     zeta = imbalance_score(probs)
     weight = zeta ** (1 / math.log(probs.shape[1])) if lam is None else torch.full_like(zeta, lam)
     if len(probs) == 1:
@@ -97,12 +98,3 @@ def _propagate(probs: Tensor, graph: Tensor, lam: Tensor) -> Tensor:
     system.diagonal().add_(1)
     solution: Tensor = torch.linalg.solve_ex(system, probs.double() * (1 - lam)).result
     return solution
-
-
-def _check_lam(lam: float | None) -> None:
-    if lam is None:
-        return
-    if not isinstance(lam, Real):
-        raise TypeError(f"lam must be None or a number, got {lam!r}")
-    if not 0 <= lam < 1:
-        raise ValueError(f"lam must be in [0, 1), got {lam}")

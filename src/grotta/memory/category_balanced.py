@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from grotta._check import check_whole
 from grotta.memory.storage import (
     ImageStore,
     State,
@@ -67,8 +68,7 @@ class CategoryBalancedBank:
         `generator` is a CPU generator, so that a seed draws the same images on every device. One call always
         consumes one permutation of the slots, however many are filled.
         """
-        if n < 1:
-            raise ValueError(f"n must be at least 1, got {n}")
+        check_whole("n", n, at_least=1)
         if self._surely_filled < n:  # slots never empty again, so the count is asked for only until it suffices
             self._surely_filled = len(self)
         if self._surely_filled == 0:
@@ -90,8 +90,7 @@ class CategoryBalancedBank:
 
     def items(self, label: int) -> Tensor:
         """Copy the images of one class out, oldest first, (counts()[label], ch, H, W)."""
-        if not 0 <= label < self.num_classes:
-            raise ValueError(f"label must be in 0..{self.num_classes - 1}, got {label}")
+        check_whole("label", label, at_least=0, below=self.num_classes)
         if self._store.device is None:
             raise ValueError("an empty bank has no items, nor a shape for them yet")
         written = int(self._written[label])

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from grotta._check import check_at_least, check_whole
 from grotta.memory.host_guided import HostGuidedMemory
 from grotta.memory.storage import State, check_label_range, check_labels
 
@@ -31,13 +32,10 @@ class CSTU(HostGuidedMemory):
     """
 
     def __init__(self, capacity: int, num_classes: int, lambda_t: float = 1.0, lambda_u: float = 1.0) -> None:
-        if num_classes < 2:
-            raise ValueError(
-                f"num_classes must be at least 2, since the score divides by its logarithm, got {num_classes}"
-            )
+        check_whole("num_classes", num_classes, at_least=2)  # the score divides by its logarithm
         super().__init__(capacity, num_classes)
-        self.lambda_t = lambda_t
-        self.lambda_u = lambda_u
+        self.lambda_t = check_at_least("lambda_t", lambda_t, 0)
+        self.lambda_u = check_at_least("lambda_u", lambda_u, 0)
         self._log_classes = math.log(num_classes)
 
     def clear(self) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
 
 import torch
 from torch import Tensor
+
+from grotta._check import check_whole
 
 State = Mapping[str, Tensor]
 
@@ -122,11 +123,8 @@ def _is_channels_last(images: Tensor) -> bool:
 
 def check_sizes(capacity: int, num_classes: int) -> None:
     """Raise unless a memory of `capacity` images over `num_classes` classes can exist."""
-    for name, size in (("capacity", capacity), ("num_classes", num_classes)):
-        if isinstance(size, bool) or not isinstance(size, Integral):
-            raise TypeError(f"{name} must be a whole number, got {size!r}")
-        if size < 1:
-            raise ValueError(f"{name} must be at least 1, got {size}")
+    check_whole("capacity", capacity, at_least=1)
+    check_whole("num_classes", num_classes, at_least=1)
 
 
 def check_labels(labels: Tensor, images: Tensor, num_classes: int) -> None:

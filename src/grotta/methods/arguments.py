@@ -3,19 +3,17 @@
 import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
 
 import torch
 from torch import Tensor, nn
 
+from grotta._check import check_type, check_whole
 from grotta.nn.share import unwrap
 
 
 def check_model(model: object) -> nn.Module:
     """The network itself, if it is one that can be adapted."""
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
-    model = unwrap(model)
+    model = unwrap(check_type("model", model, nn.Module, "a torch.nn.Module"))
     if isinstance(model, torch.jit.ScriptModule):
         raise TypeError("model is a torch.jit.ScriptModule, whose layers cannot be replaced: pass the original module")
     return model
@@ -55,18 +53,10 @@ def settle_num_classes(num_classes: int | None, classifier: nn.Module) -> int:
         if found is None:
             raise ValueError("num_classes cannot be inferred: the feature layer is not an nn.Linear; give num_classes=")
         num_classes = found
-    if isinstance(num_classes, bool) or not isinstance(num_classes, Integral) or num_classes < 2:
-        raise ValueError(f"num_classes must be a whole number >= 2, got {num_classes!r}")
+    num_classes = check_whole("num_classes", num_classes, at_least=2)
     if found is not None and found != num_classes:
         raise ValueError(f"num_classes is {num_classes}, but the model's last linear layer has {found} outputs")
-    return int(num_classes)
-
-
-def check_seed(seed: int) -> int:
-    """A whole number that a generator takes."""
-    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= seed < 2**63:
-        raise ValueError(f"seed must be a whole number in [0, 2**63), got {seed!r}")
-    return int(seed)
+    return num_classes
 
 
 def check_channels(name: str, values: Sequence[float] | Tensor | None) -> list[float] | None:

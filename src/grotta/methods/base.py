@@ -10,16 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
+from grotta._check import check_flag, check_seed
 from grotta.augment import check_viewable, strong_view
 from grotta.methods.arguments import (
     check_channels,
     check_floats,
     check_model,
     check_option_names,
-    check_seed,
     settle_num_classes,
 )
-from grotta.methods.checks import check_flag
 from grotta.methods.compiled import CompiledNetwork, Compiler
 from grotta.methods.inputs import check_images, ordinary, to_float
 from grotta.methods.output import Output, output_adaptation

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
+from grotta._check import check_flag, check_in_unit_interval, check_positive, check_whole
 from grotta.methods.base import Adapter, Batch, Learned, Prediction
-from grotta.methods.checks import check_at_least, check_in_unit_interval, check_positive
 from grotta.methods.optimise import descend, make_optimizer
 from grotta.methods.registry import register
 from grotta.methods.teacher import ema_
@@ -81,8 +81,8 @@ class CoTTA(Adapter):
         self.nu = check_in_unit_interval("nu", nu)
         self.restore = check_in_unit_interval("restore", restore)
         self.anchor_confidence = check_in_unit_interval("anchor_confidence", anchor_confidence)
-        self.views = check_at_least("views", views, 1)
-        self.symmetric = symmetric
+        self.views = check_whole("views", views, at_least=1)
+        self.symmetric = check_flag("symmetric", symmetric)
         self.reset()
 
     def build(self) -> None:

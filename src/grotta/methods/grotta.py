@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
+from grotta._check import check_at_least, check_flag, check_in_unit_interval, check_positive, check_whole
 from grotta.memory import CategoryBalancedBank
 from grotta.methods.base import Adapter, Batch, Learned, Prediction
-from grotta.methods.checks import check_at_least, check_flag, check_in_unit_interval, check_positive
 from grotta.methods.registry import register
 from grotta.methods.teacher import ema_, trained_affine
 from grotta.nn import Network, gpre_rbn
@@ -84,12 +84,12 @@ class GRoTTA(Adapter):
         super().__init__(model, output=output, k=k, **options)
         self.alpha = check_in_unit_interval("alpha", alpha)
         self.nu = check_in_unit_interval("nu", nu)
-        self.lambda_batch = check_at_least("lambda_batch", lambda_batch, 0.0)
-        self.lambda_re = check_at_least("lambda_re", lambda_re, 0.0)
-        self.capacity = check_at_least("capacity", capacity, 1)
+        self.lambda_batch = check_at_least("lambda_batch", lambda_batch, 0)
+        self.lambda_re = check_at_least("lambda_re", lambda_re, 0)
+        self.capacity = check_whole("capacity", capacity, at_least=1)
         self.lr = check_positive("lr", lr)
-        self.bank_batch = check_at_least("bank_batch", bank_batch, 1)
-        self.update_every = check_at_least("update_every", update_every, 1)
+        self.bank_batch = check_whole("bank_batch", bank_batch, at_least=1)
+        self.update_every = check_whole("update_every", update_every, at_least=1)
         self.gradient = check_gradient(gradient)
         self.balanced = check_flag("balanced", balanced)
         self.train_student = check_flag("train", train)

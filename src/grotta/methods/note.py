@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
+from grotta._check import check_at_least, check_in_unit_interval, check_positive, check_whole
 from grotta.memory import PBRS
 from grotta.methods.base import Adapter, Batch, Learned, Prediction
 from grotta.methods.cadence import pieces
-from grotta.methods.checks import check_at_least, check_in_unit_interval, check_positive
 from grotta.methods.optimise import descend, make_optimizer
 from grotta.methods.registry import register
 from grotta.methods.teacher import trained_affine
@@ -60,10 +60,10 @@ class NOTE(Adapter):
         **options: Any,
     ) -> None:
         super().__init__(model, **options)
-        self.iabn_k = check_at_least("iabn_k", iabn_k, 0.0)
+        self.iabn_k = check_at_least("iabn_k", iabn_k, 0)
         self.alpha = check_in_unit_interval("alpha", alpha)
-        self.capacity = check_at_least("capacity", capacity, 1)
-        self.update_every = check_at_least("update_every", update_every, 1)
+        self.capacity = check_whole("capacity", capacity, at_least=1)
+        self.update_every = check_whole("update_every", update_every, at_least=1)
         self.lr = check_positive("lr", lr)
         self.reset()
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
-from grotta.methods.checks import check_in_unit_interval
+from grotta._check import check_in_unit_interval
 from grotta.methods.registry import register
 from grotta.methods.tent import Tent
 

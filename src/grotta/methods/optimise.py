@@ -5,6 +5,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from grotta._check import check_one_of
+
 
 def make_optimizer(kind: str, parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
     """``"adam"`` (betas 0.9 and 0.999) or ``"sgd"`` (Nesterov momentum 0.9), both without weight decay.
@@ -12,11 +14,10 @@ def make_optimizer(kind: str, parameters: Iterable[nn.Parameter], lr: float) -> 
     >>> type(make_optimizer("adam", [nn.Parameter(torch.zeros(1))], lr=1e-3)).__name__
     'Adam'
     """
+    check_one_of("optimizer", kind, ("adam", "sgd"))
     if kind == "adam":
         return torch.optim.Adam(parameters, lr=lr, betas=(0.9, 0.999), foreach=True)
-    if kind == "sgd":
-        return torch.optim.SGD(parameters, lr=lr, momentum=0.9, nesterov=True, foreach=True)
-    raise ValueError(f"optimizer must be 'adam' or 'sgd', got {kind!r}")
+    return torch.optim.SGD(parameters, lr=lr, momentum=0.9, nesterov=True, foreach=True)
 
 
 def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> Tensor:

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
+from grotta._check import check_at_least, check_in_unit_interval, check_positive, check_whole
 from grotta.memory import CSTU
 from grotta.methods.base import Adapter, Batch, Learned, Prediction
 from grotta.methods.cadence import pieces
-from grotta.methods.checks import check_at_least, check_in_unit_interval, check_positive
 from grotta.methods.optimise import descend, make_optimizer
 from grotta.methods.registry import register
 from grotta.methods.teacher import ema_, trained_affine
@@ -68,10 +68,10 @@ class RoTTA(Adapter):
         super().__init__(model, **options)
         self.alpha = check_in_unit_interval("alpha", alpha)
         self.nu = check_in_unit_interval("nu", nu)
-        self.lambda_t = check_at_least("lambda_t", lambda_t, 0.0)
-        self.lambda_u = check_at_least("lambda_u", lambda_u, 0.0)
-        self.capacity = check_at_least("capacity", capacity, 1)
-        self.update_every = check_at_least("update_every", update_every, 1)
+        self.lambda_t = check_at_least("lambda_t", lambda_t, 0)
+        self.lambda_u = check_at_least("lambda_u", lambda_u, 0)
+        self.capacity = check_whole("capacity", capacity, at_least=1)
+        self.update_every = check_whole("update_every", update_every, at_least=1)
         self.lr = check_positive("lr", lr)
         self.reset()
 

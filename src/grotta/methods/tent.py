@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
+from grotta._check import check_positive
 from grotta.methods.base import Adapter, Batch, Learned, Prediction
-from grotta.methods.checks import check_positive
 from grotta.methods.optimise import descend, make_optimizer
 from grotta.methods.registry import register
 from grotta.methods.teacher import trained_affine

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from grotta._check import check_type
 from grotta.nn.batch_stats import BatchStatsBN1d, BatchStatsBN2d
 from grotta.nn.iabn import IABN1d, IABN2d
 from grotta.nn.norm_base import AdaptiveNorm
@@ -28,9 +29,7 @@ def convert_norm(model: nn.Module, factory: NormFactory) -> nn.Module:
     >>> type(net[1]).__name__
     'BatchNorm2d'
     """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
-    return replace_norms(shared_copy(model), factory)
+    return replace_norms(shared_copy(check_type("model", model, nn.Module, "a torch.nn.Module")), factory)
 
 
 def replace_norms(network: nn.Module, factory: NormFactory) -> nn.Module:
@@ -102,9 +101,7 @@ def _variant(bn: _BatchNorm, flat: type[AdaptiveNorm], spatial: type[AdaptiveNor
 
 def _convert(bn: _BatchNorm, path: str, factory: NormFactory) -> nn.Module:
     try:
-        new = factory(bn)
-        if not isinstance(new, nn.Module):
-            raise TypeError(f"factory must return a torch.nn.Module, got {type(new).__name__}")
+        new = check_type("the factory's layer", factory(bn), nn.Module, "a torch.nn.Module")
         if isinstance(bn, nn.SyncBatchNorm) and isinstance(new, AdaptiveNorm):
             new.ranks = AdaptiveNorm.ranks  # it stands for layers of any dimension
         if type(bn).forward in _PLAIN_FORWARDS:

@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from grotta.nn.norm_base import AdaptiveNorm, check_alpha
+from grotta._check import check_at_least, check_in_unit_interval
+from grotta.nn.norm_base import AdaptiveNorm
 from grotta.nn.statistics import differentiable_statistics, instance_statistics, per_channel
 
 
@@ -33,10 +34,8 @@ class IABN1d(AdaptiveNorm):
         **factory: Any,
     ) -> None:
         super().__init__(num_features, eps=eps, affine=affine, **factory)
-        if not k >= 0:
-            raise ValueError(f"k must be >= 0, got {k}")
-        self.k = k
-        self.alpha = check_alpha(alpha)
+        self.k = check_at_least("k", k, 0)
+        self.alpha = check_in_unit_interval("alpha", alpha)
         self.tracking = False
 
     def forward(self, x: Tensor) -> Tensor:

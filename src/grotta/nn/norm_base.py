@@ -1,11 +1,12 @@
 """What every replacement of a batch normalisation layer shares: its parameters, taken from that layer."""
 
-from numbers import Real
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+
+from grotta._check import check_type
 
 
 class AdaptiveNorm(nn.Module):
@@ -38,8 +39,7 @@ class AdaptiveNorm(nn.Module):
     @classmethod
     def from_bn(cls, bn: _BatchNorm, **options: Any) -> Self:
         """The layer that continues from ``bn``'s parameters and running statistics; ``bn`` is not changed."""
-        if not isinstance(bn, _BatchNorm):
-            raise TypeError(f"bn must be a batch normalisation layer, got {type(bn).__name__}")
+        check_type("bn", bn, _BatchNorm, "a batch normalisation layer")
         if bn.running_mean is None and cls.needs_running_statistics:
             raise ValueError(
                 f"{cls.__name__} starts from running statistics, but this {type(bn).__name__} was made with "
@@ -62,20 +62,13 @@ class AdaptiveNorm(nn.Module):
     def check_input(self, x: Tensor) -> None:
         """Refuse a tensor that this layer cannot normalise."""
         if x.ndim not in self.ranks:
-            raise ValueError(
-                f"{type(self).__name__} expects a tensor of rank {' or '.join(map(str, self.ranks))}, "
-                f"got shape {tuple(x.shape)}"
-            )
+            ranks = " or ".join(map(str, self.ranks))
+            raise ValueError(f"the input of {type(self).__name__} must have rank {ranks}, got shape {tuple(x.shape)}")
         if x.shape[1] != self.num_features:
-            raise ValueError(f"{type(self).__name__} expects {self.num_features} channels, got shape {tuple(x.shape)}")
+            raise ValueError(
+                f"the input of {type(self).__name__} must have {self.num_features} channels, got shape {tuple(x.shape)}"
+            )
 
     def extra_repr(self) -> str:
         """What ``print`` shows of the layer."""
         return f"{self.num_features}, eps={self.eps}, affine={self.weight is not None}"
-
-
-def check_alpha(alpha: float) -> float:
-    """The momentum of an exponential moving average: a number in [0, 1]."""
-    if not isinstance(alpha, Real) or not 0.0 <= alpha <= 1.0:
-        raise ValueError(f"alpha must be in [0, 1], got {alpha!r}")
-    return float(alpha)

@@ -8,7 +8,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from grotta.nn.norm_base import AdaptiveNorm, check_alpha
+from grotta._check import check_in_unit_interval, check_one_of
+from grotta.nn.norm_base import AdaptiveNorm
 from grotta.nn.statistics import channel_statistics, differentiable_statistics, per_channel
 
 Gradient = Literal["exact", "literal", "none"]
@@ -16,9 +17,7 @@ Gradient = Literal["exact", "literal", "none"]
 
 def check_gradient(gradient: Gradient) -> Gradient:
     """One of the three forms of the gradient."""
-    if gradient not in get_args(Gradient):
-        raise ValueError(f"gradient must be one of {get_args(Gradient)}, got {gradient!r}")
-    return gradient
+    return check_one_of("gradient", gradient, get_args(Gradient))
 
 
 class _GradientPreserving(torch.autograd.Function):
@@ -146,7 +145,7 @@ class RobustBatchNorm(AdaptiveNorm):
         **factory: Any,
     ) -> None:
         super().__init__(num_features, eps=eps, affine=affine, **factory)
-        self.alpha = check_alpha(alpha)
+        self.alpha = check_in_unit_interval("alpha", alpha)
         self.gradient = check_gradient(gradient)
         self.tracking = False
 

@@ -1,13 +1,12 @@
 """What all generators share: checked input, one random generator a domain, the spec."""
 
-import math
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from grotta._check import check_positive, check_whole
 from grotta.streams.stream import VERSION, Stream, digest
 
 Labels = NDArray[np.int64]
@@ -30,23 +29,22 @@ def generate(
     Each domain gets the generator of its place among the domains, so that its order depends on neither the number
     nor the lengths of the others.
     """
-    _check_integer("num_classes", num_classes, at_least=1)
-    _check_integer("period", period, at_least=1)
-    _check_integer("seed", seed, at_least=0)
-    if gamma is not None:
-        _check_gamma(gamma)
+    num_classes = check_whole("num_classes", num_classes, at_least=1)
+    period = check_whole("period", period, at_least=1)
+    seed = check_whole("seed", seed, at_least=0)
+    gamma = None if gamma is None else check_positive("gamma", gamma)
     domains = [_check_domain(number, values, num_classes) for number, values in enumerate(labels)]
     if not domains:
         raise ValueError("labels must hold at least one domain")
-    seeds = np.random.SeedSequence(int(seed)).spawn(len(domains))
+    seeds = np.random.SeedSequence(seed).spawn(len(domains))
     ordered = [order(domain, np.random.default_rng(child)) for domain, child in zip(domains, seeds)]
     spec: dict[str, Any] = {
         "version": VERSION,
         "kind": kind,
-        "num_classes": int(num_classes),
-        "gamma": None if gamma is None else float(gamma),
-        "period": int(period),
-        "seed": int(seed),
+        "num_classes": num_classes,
+        "gamma": gamma,
+        "period": period,
+        "seed": seed,
         "domain_lengths": [len(domain) for domain in domains],
         "labels_sha256": digest("labels", *domains),
     }
@@ -97,20 +95,6 @@ def label_frequencies(labels: Labels, num_classes: int, period: int) -> NDArray[
     cells = np.repeat(np.arange(len(sizes)), sizes) * num_classes + labels
     counts = np.bincount(cells, minlength=len(sizes) * num_classes).reshape(len(sizes), num_classes)
     return counts / sizes[:, None]
-
-
-def _check_integer(name: str, value: int, *, at_least: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < at_least:
-        raise ValueError(f"{name} must be at least {at_least}, got {value}")
-
-
-def _check_gamma(gamma: float) -> None:
-    if not isinstance(gamma, Real) or isinstance(gamma, bool):
-        raise TypeError(f"gamma must be a number, got {gamma!r}")
-    if not (gamma > 0 and math.isfinite(gamma)):
-        raise ValueError(f"gamma must be positive and finite, got {gamma}")
 
 
 def _check_domain(number: int, values: ArrayLike, num_classes: int) -> Labels:

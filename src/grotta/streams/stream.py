@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from grotta._check import check_whole
+
 VERSION = 1
 _HEADER = "grotta.stream"
 _ARRAYS = ("indices", "boundaries", "label_distributions")
@@ -62,8 +64,7 @@ class Stream:
 
         A batch never mixes domains: the last one of a domain is as short as what is left of it.
         """
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        check_whole("batch_size", batch_size, at_least=1)
         return (
             (domain, indices[start : start + batch_size])
             for domain, indices in enumerate(self.indices)
