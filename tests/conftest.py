@@ -97,3 +97,18 @@ def write_run(tmp_path: Path) -> Callable[[list[CellResult]], Path]:
         return out
 
     return write
+
+
+def installed(folder: Path, package: str, entry_points: str, modules: Mapping[str, str]) -> None:
+    """What an installer leaves of a package: its modules, and a dist-info with the entry points."""
+    info = folder / f"{package.replace('-', '_')}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entry_points)
+    for name, source in modules.items():
+        (folder / f"{name}.py").write_text(source)
+
+
+@pytest.fixture
+def install() -> Callable[[Path, str, str, Mapping[str, str]], None]:
+    return installed

@@ -1,21 +1,10 @@
 """Plug-ins: what other installed packages announce is imported once; one that fails is named."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
 from grotta import _plugins
-
-
-def install(folder: Path, package: str, entry_points: str, modules: dict[str, str]) -> None:
-    """What an installer leaves of a package: its modules, and a dist-info with the entry points."""
-    info = folder / f"{package.replace('-', '_')}-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(entry_points)
-    for name, source in modules.items():
-        (folder / f"{name}.py").write_text(source)
 
 
 @pytest.fixture
@@ -30,7 +19,7 @@ def site(tmp_path, monkeypatch):
             del sys.modules[name]
 
 
-def test_a_group_is_imported_once(site):
+def test_a_group_is_imported_once(site, install):
     install(site, "plugged-in", "[grotta.test]\none = plugged_one\n", {"plugged_one": "import builtins\nloads = [1]\n"})
     _plugins.load_plugins("grotta.other")
     assert "plugged_one" not in sys.modules
@@ -40,7 +29,7 @@ def test_a_group_is_imported_once(site):
     assert sys.modules["plugged_one"].loads == []
 
 
-def test_one_that_fails_is_named_and_the_others_are_there(site):
+def test_one_that_fails_is_named_and_the_others_are_there(site, install):
     entries = "[grotta.test]\nbroken = plugged_broken\nwell = plugged_well\n"
     install(site, "plugged-in", entries, {"plugged_broken": "raise OSError('no such device')\n", "plugged_well": ""})
     with pytest.warns(
@@ -50,7 +39,7 @@ def test_one_that_fails_is_named_and_the_others_are_there(site):
     assert "plugged_well" in sys.modules
 
 
-def test_a_plugin_may_ask_for_plugins_while_it_is_imported(site):
+def test_a_plugin_may_ask_for_plugins_while_it_is_imported(site, install):
     source = "from grotta._plugins import load_plugins\nload_plugins('grotta.test')\n"
     install(site, "plugged-in", "[grotta.test]\neager = plugged_eager\n", {"plugged_eager": source})
     _plugins.load_plugins("grotta.test")

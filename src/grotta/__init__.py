@@ -9,7 +9,7 @@ torch.Size([8, 10])
 
 from typing import TYPE_CHECKING
 
-from grotta import functional, memory, nn, streams
+from grotta import functional, memory, nn, outputs, streams
 from grotta._lazy import lazy
 from grotta._version import __version__
 from grotta.methods import Adapter, GRoTTA, StepInfo, create, list_methods, load, register
@@ -33,6 +33,7 @@ __all__ = [
     "memory",
     "models",
     "nn",
+    "outputs",
     "register",
     "streams",
 ]

@@ -1,6 +1,6 @@
 """The methods: one short file each, all behind :func:`create`."""
 
-from grotta.methods.base import Adapter, Batch, Learned, Prediction
+from grotta.methods.base import Adapter, Batch, Learned, Pending, Prediction
 from grotta.methods.bn import BN
 from grotta.methods.checkpoint import load
 from grotta.methods.cotta import CoTTA
@@ -9,7 +9,7 @@ from grotta.methods.lame import LAME
 from grotta.methods.note import NOTE
 from grotta.methods.ods import ODS
 from grotta.methods.pl import PL
-from grotta.methods.registry import create, list_methods, method_class, register
+from grotta.methods.registry import PAPER_METHODS, create, list_methods, method_class, register
 from grotta.methods.rotta import RoTTA
 from grotta.methods.source import Source
 from grotta.methods.step_info import StepInfo
@@ -20,12 +20,14 @@ __all__ = [
     "LAME",
     "NOTE",
     "ODS",
+    "PAPER_METHODS",
     "PL",
     "Adapter",
     "Batch",
     "CoTTA",
     "GRoTTA",
     "Learned",
+    "Pending",
     "Prediction",
     "RoTTA",
     "Source",

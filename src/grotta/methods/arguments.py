@@ -3,12 +3,18 @@
 import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from grotta._check import check_type, check_whole
+from grotta import outputs
+from grotta._check import check_between, check_one_of, check_positive, check_type, check_whole
 from grotta.nn.share import unwrap
+from grotta.outputs.registry import option_names
+
+# Options of output adaptations that every adapter takes directly, whichever it has.
+FLAT_OUTPUT_OPTIONS = ("k", "affinity", "sigma", "lam")
 
 
 def check_model(model: object) -> nn.Module:
@@ -32,7 +38,7 @@ def check_floats(model: nn.Module) -> tuple[torch.device, torch.dtype]:
 
 def check_option_names(method: type, given: Mapping[str, object]) -> None:
     """Refuse an option that neither the method nor what it builds on takes."""
-    known: dict[str, None] = {}
+    known = dict.fromkeys(FLAT_OUTPUT_OPTIONS)
     for cls in method.__mro__:
         if cls is nn.Module:
             break
@@ -74,3 +80,29 @@ def check_channels(name: str, values: Sequence[float] | Tensor | None) -> list[f
     if name == "std" and not all(n > 0 for n in numbers):
         raise ValueError(f"std must be positive, got {values!r}")
     return numbers
+
+
+def settle_output(
+    kind: str | None, num_classes: int, options: Mapping[str, Any] | None, flat: Mapping[str, Any]
+) -> outputs.OutputAdaptation:
+    """The output adaptation ``kind`` with its ``options``.
+
+    ``flat`` are options that the adapter was given directly: they are passed on to an adaptation that has them, and
+    checked but otherwise ignored if it does not. ``options`` take precedence.
+    """
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"output_options must be a mapping of names to values, got {options!r}")
+    cls = outputs.output_class(kind)
+    for name, value in flat.items():
+        if name == "k":
+            check_whole(name, value, at_least=1)
+        elif name == "affinity":
+            check_one_of(name, value, ("knn", "rbf", "linear"))
+        elif name == "sigma":
+            check_positive(name, value)
+        elif value is not None:
+            check_between(name, value, 0, 1, below=True)
+    known = option_names(cls)
+    return outputs.create(
+        kind, num_classes, **{name: flat[name] for name in flat if name in known} | dict(options or {})
+    )

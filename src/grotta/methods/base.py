@@ -1,16 +1,18 @@
 """The step that every method takes: predict, remember, adapt."""
 
+import contextlib
 import inspect
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, Never, Self, cast
+from typing import Any, ClassVar, Never, Self, cast
 
 import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
-from grotta._check import check_flag, check_seed
+from grotta._check import check_flag, check_seed, check_type
 from grotta.augment import check_viewable, strong_view
 from grotta.methods.arguments import (
     check_channels,
@@ -18,36 +20,19 @@ from grotta.methods.arguments import (
     check_model,
     check_option_names,
     settle_num_classes,
+    settle_output,
 )
 from grotta.methods.compiled import CompiledNetwork, Compiler
 from grotta.methods.inputs import check_images, ordinary, to_float
-from grotta.methods.output import Output, output_adaptation
 from grotta.methods.precision import caller_autocast
 from grotta.methods.state import Memory, gather_state, own_names, restore_state
+from grotta.methods.step import Batch, Learned, Pending, Prediction
 from grotta.methods.step_info import StepInfo
+from grotta.methods.turns import Turns
 from grotta.nn import Network, NormFactory, find_classifier, norm_layers, replace_norms, shared_copy
+from grotta.outputs import OutputAdaptation
 
-
-class Batch(NamedTuple):
-    """One batch in its two forms."""
-
-    images: Tensor  # (B, C, H, W) as they came, uint8 or float: what a memory stores
-    inputs: Tensor  # (B, C, H, W) float in [0, 1]: what a network takes
-
-
-class Prediction(NamedTuple):
-    """What a method makes of a batch before it adapts to it."""
-
-    logits: Tensor  # (B, classes)
-    features: Tensor  # (B, d)
-
-
-class Learned(NamedTuple):
-    """What a method did with a batch; ``None`` where it has no such thing."""
-
-    adapted: bool = False
-    loss: Tensor | None = None
-    bank_size: Tensor | int | None = None
+__all__ = ["Adapter", "Batch", "Learned", "Pending", "Prediction"]
 
 
 class Adapter(nn.Module, ABC):
@@ -57,13 +42,18 @@ class Adapter(nn.Module, ABC):
     predicts and changes nothing; ``learn`` remembers and adapts. Its ``__init__`` stores the method's own options
     and ends with ``self.reset()``.
 
+    Several threads may call one adapter. Calls that change it (the call itself, ``learn_from``, ``reset``,
+    ``load_state_dict``) run one after the other; calls that do not (``predict``, ``answer``, ``state_dict``, ``save``)
+    run side by side between them. The results are those of some order of the calls, one after the other.
+
     Options that every method takes:
         num_classes: of the model; inferred from its last linear layer.
         seed: of everything random in the method.
         mean, std: per channel, for a model that expects normalised input. The adapter itself takes [0, 1].
         feature_layer: name of the module whose input are the features; the last linear layer by default.
-        output: adaptation of the predictions, ``None``, ``"bias_guided"`` or ``"laplacian"``; with ``k``,
-            ``affinity``, ``sigma`` and ``lam`` as in ``grotta.functional``.
+        output: adaptation of the predictions, ``None`` or one of ``grotta.outputs.list_outputs()``.
+        output_options: options of that adaptation, by name; ``k``, ``affinity``, ``sigma`` and ``lam`` may also be
+            given as options of the adapter.
         check_input: look at every float batch for NaN, infinities and values outside [0, 1].
         channels_last: run the network in that memory format, the faster one for convolutions.
         compile: run the networks through ``torch.compile``: a slow first batch for faster ones after it, the results
@@ -71,6 +61,9 @@ class Adapter(nn.Module, ABC):
     """
 
     name: ClassVar[str] = ""
+    title: ClassVar[str] = ""  # the name as people write it, in tables and figures
+    place: ClassVar[int] = 1000  # rows of tables are sorted by it
+    cost: ClassVar[float] = 7.0  # time of a step in forward passes of the source model, roughly
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {}}
     trains_on_prediction: ClassVar[bool] = False  # whether ``infer`` records gradients for ``learn``
     augments: ClassVar[bool] = False  # whether ``infer`` or ``learn`` makes strong views, which not all images allow
@@ -81,6 +74,7 @@ class Adapter(nn.Module, ABC):
     optimizer: torch.optim.Optimizer | None
     arguments: dict[str, Any]
     model: nn.Module
+    output: OutputAdaptation
     _image_shape: tuple[int, ...] | None
     _own: frozenset[str]
 
@@ -102,13 +96,11 @@ class Adapter(nn.Module, ABC):
         std: Sequence[float] | None = None,
         feature_layer: str | None = None,
         output: str | None = None,
-        k: int = 5,
-        affinity: str = "knn",
-        sigma: float = 1.0,
-        lam: float | None = None,
+        output_options: Mapping[str, Any] | None = None,
         check_input: bool = True,
         channels_last: bool = True,
         compile: bool = False,
+        **flat_output_options: Any,
     ) -> None:
         super().__init__()
         model = check_model(model)
@@ -118,10 +110,14 @@ class Adapter(nn.Module, ABC):
         self.seed = check_seed(seed)
         self.mean, self.std = check_channels("mean", mean), check_channels("std", std)
         self.check_input = check_flag("check_input", check_input)
-        self.adapt_output = output_adaptation(output, k=k, affinity=affinity, sigma=sigma, lam=lam)
+        adaptation = settle_output(output, self.num_classes, output_options, flat_output_options)
+        object.__setattr__(self, "output", adaptation)  # its state is saved under a name of its own, even if a module
         self._prefers_channels_last = check_flag("channels_last", channels_last)
         self._compiler = Compiler() if check_flag("compile", compile) else None
         self._warned_of_hooks = False
+        self._turns = Turns()
+        self._drawing = threading.local()
+        self._version = 0  # of the state: every change counts it up
         self._prefix = ""  # inside of a module whose state is being loaded
         self.register_load_state_dict_post_hook(type(self)._forgive_missing)  # type: ignore[no-untyped-call]
 
@@ -143,45 +139,59 @@ class Adapter(nn.Module, ABC):
 
     def forward(self, x: Tensor) -> Tensor:
         """Predict, remember and adapt: ``x`` (B, C, H, W), uint8 or float in [0, 1], to probabilities (B, classes)."""
-        images = self._accept(x)
-        with torch.inference_mode(False), torch.no_grad(), caller_autocast(self.device):
-            images = ordinary(images)
-            inputs, prediction = self._infer(images, record=self.trains_on_prediction)
-            probs, output = self._finish(prediction)
-            learned = self.learn(Batch(images, inputs), prediction, output.probs)
-        self.step += 1
-        self._image_shape = tuple(images.shape[1:]) if self.memory is not None else None
-        self.last = StepInfo(
-            step=self.step,
-            batch_size=len(images),
-            adapted=learned.adapted,
-            zeta=output.zeta,
-            lam=output.lam,
-            loss=None if learned.loss is None else learned.loss.detach(),
-            entropy=GF.entropy(probs).mean(),
-            confidence=probs.amax(1).mean(),
-            bank_size=learned.bank_size,
-        )
-        return output.probs
+        with self._turns.exclusive():
+            pending = self._answer(x, self.trains_on_prediction)
+            self._learn_from(pending)
+        return pending.output.probs
 
     def predict(self, x: Tensor) -> Tensor:
         """The probabilities that calling the adapter would give, without remembering or adapting."""
-        images = self._accept(x)
-        drawn = self.generator.get_state()
-        try:
-            with torch.inference_mode(False), torch.no_grad(), caller_autocast(self.device):
-                return self._finish(self._infer(ordinary(images), record=False)[1])[1].probs
-        finally:
-            self.generator.set_state(drawn)
+        with self._reading():
+            return self._answer(x, record=False).output.probs
 
-    @torch.inference_mode(False)
+    def answer(self, x: Tensor) -> tuple[Tensor, Pending]:
+        """The first half of a call: probabilities (B, classes), and what :meth:`learn_from` needs to do the rest.
+
+        Nothing changes, as with :meth:`predict`. The two halves, one directly after the other, give the same bits as
+        the call. The pending batch holds copies: ``x`` and the probabilities may be overwritten meanwhile.
+
+        >>> import grotta
+        >>> adapter = grotta.create("tent", grotta.checks.small_model())
+        >>> probs, pending = adapter.answer(torch.rand(4, 3, 12, 12))
+        >>> adapter.step, adapter.learn_from(pending).step
+        (0, 1)
+        """
+        with self._reading():
+            pending = self._answer(x, self.trains_on_prediction, copy=True)
+        return pending.output.probs.clone(), pending
+
+    def learn_from(self, pending: Pending) -> StepInfo:
+        """The second half of a call: remember and adapt to a batch that :meth:`answer` answered.
+
+        Several batches may be answered before the first is learned from. Each is then learned with the prediction made
+        when it was answered, which is what goes into the memory and into teachers' targets. Methods that minimise a
+        function of their own prediction (TENT and its kin) take its gradient at the present parameters: if these have
+        moved since the answer, they pass the batch through the network again. Random draws that the answer made are
+        taken to have happened unless another batch has been learned from since. A pending batch can be learned from
+        once, before or after a ``reset`` or ``load_state_dict``.
+        """
+        check_type("pending", pending, Pending, "what answer() returned")
+        with self._turns.exclusive():
+            return self._learn_from(pending)
+
     def reset(self) -> None:
         """Become as newly created: the source model, an empty memory, the first seed."""
+        with self._turns.exclusive(), torch.inference_mode(False):
+            self._reset()
+
+    def _reset(self) -> None:
+        self._version += 1
         self.step = 0
         self.last = None
         self.memory = None
         self.optimizer = None
         self.generator = torch.Generator().manual_seed(self.seed)
+        self.output.reset()
         self.device, self.dtype = check_floats(self.model)
         self.wide = self.dtype  # of probabilities and losses
         self._format: torch.memory_format | None = None
@@ -217,14 +227,17 @@ class Adapter(nn.Module, ABC):
         Weights that are shared with the model are not in it.
         """
         state: dict[str, Tensor] = {} if destination is None else destination
-        state.update({prefix + key: tensor for key, tensor in gather_state(self).items()})
+        with self._turns.shared():
+            state.update({prefix + key: tensor for key, tensor in gather_state(self).items()})
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> None:
-        """Go on from ``state_dict``; one that does not fit raises an error and changes nothing."""
-        restore_state(self, state_dict)
-        self.last = None
-        self._image_shape = None
+        """Continue from ``state_dict``; one that does not fit raises an error and changes nothing."""
+        with self._turns.exclusive():
+            restore_state(self, state_dict)
+            self._version += 1
+            self.last = None
+            self._image_shape = None
 
     def _load_from_state_dict(
         self,
@@ -250,6 +263,74 @@ class Adapter(nn.Module, ABC):
         keys.missing_keys[:] = [key for key in keys.missing_keys if not key.startswith(prefix)]
 
     # Inside a step ---------------------------------------------------------------------------------------------
+
+    def _reading(self) -> contextlib.AbstractContextManager[None]:
+        """The turn of a call that changes nothing; compiled networks are not run by two threads at once."""
+        return self._turns.shared() if self._compiler is None else self._turns.exclusive()
+
+    @property
+    def generator(self) -> torch.Generator:
+        """What everything random is drawn from; while an answer is made, a copy for the thread that makes it."""
+        own: torch.Generator = getattr(self._drawing, "generator", self._generator)
+        return own
+
+    @generator.setter
+    def generator(self, generator: torch.Generator) -> None:
+        self._generator = generator
+
+    @contextlib.contextmanager
+    def _drawing_from_a_copy(self) -> Iterator[torch.Generator]:
+        self._drawing.generator = torch.Generator().set_state(self._generator.get_state())
+        try:
+            yield self._drawing.generator
+        finally:
+            del self._drawing.generator
+
+    def _answer(self, x: Tensor, record: bool, copy: bool = False) -> Pending:
+        """Predict ``x``; no state changes."""
+        images = self._accept(x)
+        with (
+            torch.inference_mode(False),
+            torch.no_grad(),
+            caller_autocast(self.device),
+            self._drawing_from_a_copy() as generator,
+        ):
+            images = images.detach().clone() if copy else ordinary(images)
+            before = self._generator.get_state()
+            inputs, prediction = self._infer(images, record)
+            probs = prediction.logits.detach().to(self.wide).softmax(1)
+            output = self.output.refine(probs, prediction.features.to(self.wide))
+            after = generator.get_state()
+        draws = None if torch.equal(before, after) else (before, after)
+        return Pending(self, self._version, Batch(images, inputs), prediction, probs, output, draws)
+
+    def _learn_from(self, pending: Pending) -> StepInfo:
+        """Remember and adapt; the caller has an exclusive turn."""
+        pending.claim(self)
+        batch, prediction, output = pending.batch, pending.prediction, pending.output
+        with torch.inference_mode(False), torch.no_grad(), caller_autocast(self.device):
+            if pending.draws is not None and torch.equal(pending.draws[0], self.generator.get_state()):
+                self.generator.set_state(pending.draws[1])
+            if self.trains_on_prediction and pending.version != self._version:
+                prediction = self._infer(batch.images, record=True)[1]  # the recorded pass was of other parameters
+            self._version += 1
+            self.output.observe(pending.probs, pending.prediction.features.to(self.wide), output)
+            learned = self.learn(batch, prediction, output.probs)
+        self.step += 1
+        self._image_shape = tuple(batch.images.shape[1:]) if self.memory is not None else None
+        self.last = StepInfo(
+            step=self.step,
+            batch_size=len(batch.images),
+            adapted=learned.adapted,
+            zeta=output.zeta,
+            lam=output.lam,
+            loss=None if learned.loss is None else learned.loss.detach(),
+            entropy=GF.entropy(pending.probs).mean(),
+            confidence=pending.probs.amax(1).mean(),
+            bank_size=learned.bank_size,
+            extra={**output.numbers, **learned.numbers},
+        )
+        return self.last
 
     def _accept(self, x: object) -> Tensor:
         images = check_images(x, device=self.device, shape=self._image_shape, values=self.check_input)
@@ -284,10 +365,6 @@ class Adapter(nn.Module, ABC):
                 f"the model must return logits of shape (batch, num_classes) = {(batch_size, self.num_classes)}, "
                 f"got {tuple(logits.shape)}; if {self.feature_layer!r} is not its classifier, give feature_layer="
             )
-
-    def _finish(self, prediction: Prediction) -> tuple[Tensor, Output]:
-        probs = prediction.logits.detach().to(self.wide).softmax(1)
-        return probs, self.adapt_output(probs, prediction.features.to(self.wide))
 
     def strong_view(self, inputs: Tensor) -> Tensor:
         """A strong view of ``inputs``, of the network's type."""

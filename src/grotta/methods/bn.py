@@ -13,6 +13,8 @@ from grotta.nn import batch_stats
 class BN(Adapter):
     """Batch statistics in every norm layer, nothing trained. Good on balanced batches, poor on biased ones."""
 
+    title, place, cost = "BN", 10, 1.0
+
     def __init__(self, model: nn.Module, **options: Any) -> None:
         super().__init__(model, **options)
         self.reset()

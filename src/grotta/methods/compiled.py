@@ -69,12 +69,19 @@ class Compiler:
         self._backward_works = True
 
 
+class _Tapped:
+    """Where the tap on a compiled network leaves its features."""
+
+    features: Tensor | None = None
+
+
 class CompiledNetwork(Network):
     """A network whose passes a :class:`Compiler` runs."""
 
     def __init__(self, *parts: Any, compiler: Compiler) -> None:
         super().__init__(*parts)
         self.compiler = compiler
+        self.tapped = _Tapped()  # compilers do not follow thread-local values
 
     def forward(self, x: Tensor) -> Outputs:
         """Logits and features of ``x``."""

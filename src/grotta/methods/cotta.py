@@ -47,6 +47,7 @@ class CoTTA(Adapter):
     torch.Size([4, 5])
     """
 
+    title, place, cost = "CoTTA", 50, 38.0
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "official": {},

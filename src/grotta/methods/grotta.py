@@ -54,6 +54,7 @@ class GRoTTA(Adapter):
     (4, True)
     """
 
+    title, place, cost = "GRoTTA", 90, 7.0
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "official": {},

@@ -27,6 +27,7 @@ class LAME(Adapter):
     torch.Size([4, 5])
     """
 
+    title, place, cost = "LAME", 40, 1.2
     # The authors chose among their three affinities on each model; the one set in their released code is rbf.
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {"affinity": "rbf", "k": 5}}
 

@@ -43,6 +43,7 @@ class NOTE(Adapter):
     [(40, False), (40, True)]
     """
 
+    title, place, cost = "NOTE", 70, 6.5
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {"lr": 1e-4}}
     optimizer: torch.optim.Optimizer
     memory: PBRS

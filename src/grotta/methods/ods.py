@@ -45,6 +45,7 @@ class ODS(Tent):
     True
     """
 
+    title, place, cost = "ODS", 60, 2.2
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {}}
     reconstruction = True
     label_distribution: Tensor

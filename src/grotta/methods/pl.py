@@ -19,6 +19,8 @@ class PL(Tent):
         **options: those of :class:`grotta.methods.Adapter`.
     """
 
+    title, place, cost = "PL", 20, 2.0
+
     def objective(self, logits: Tensor, probs: Tensor) -> Tensor:
         """Mean cross-entropy of the logits (B, classes) against their own largest ones."""
         return F.cross_entropy(logits, logits.argmax(1))

@@ -1,23 +1,35 @@
 """Methods by name."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import nn
 
+from grotta._plugins import load_plugins
 from grotta.methods.base import Adapter
 
+Class = TypeVar("Class", bound=type[Adapter])
+PLUGINS = "grotta.methods"
+# The rows of the paper's tables, in its order: what is compared by default, whatever is registered besides.
+PAPER_METHODS = ("source", "bn", "pl", "tent", "lame", "cotta", "ods", "note", "rotta", "grotta")
+_LISTED_FIRST = ("source", "bn", "pl", "tent", "lame", "cotta", "note", "ods", "rotta", "grotta")
 _METHODS: dict[str, type[Adapter]] = {}
-_PUBLISHED = ("source", "bn", "pl", "tent", "lame", "cotta", "note", "ods", "rotta", "grotta")
 
 
-def register(name: str) -> Callable[[type[Adapter]], type[Adapter]]:
-    """Class decorator that makes a method known to :func:`create` and the benchmark under ``name``."""
+def register(name: str) -> Callable[[Class], Class]:
+    """Class decorator that makes a method known to :func:`create` and the benchmark under ``name``.
 
-    def add(cls: type[Adapter]) -> type[Adapter]:
+    What describes the method is on the class: ``title``, ``place``, ``cost``, ``reconstruction`` and ``presets``. A
+    title or a place that is only inherited is another method's: the name stands for the title then, and the place is
+    after all others.
+    """
+
+    def add(cls: Class) -> Class:
         if name in _METHODS:
             raise ValueError(f"a method named {name!r} is registered already: {_METHODS[name].__qualname__}")
         cls.name = name
+        cls.title = vars(cls).get("title", name)
+        cls.place = vars(cls).get("place", Adapter.place)
         _METHODS[name] = cls
         return cls
 
@@ -25,17 +37,29 @@ def register(name: str) -> Callable[[type[Adapter]], type[Adapter]]:
 
 
 def list_methods() -> list[str]:
-    """The names of all methods: those of the paper in a fixed order, then any others.
+    """The names of all methods: those of the paper in a fixed order, then the others by their place in tables.
+
+    Methods that installed packages announce as entry points ``grotta.methods`` are among them.
 
     >>> list_methods()[:2]
     ['source', 'bn']
     """
-    published = [name for name in _PUBLISHED if name in _METHODS]
-    return [*published, *(name for name in _METHODS if name not in _PUBLISHED)]
+    load_plugins(PLUGINS)
+    others = [name for name in _METHODS if name not in _LISTED_FIRST]
+    return [
+        *(name for name in _LISTED_FIRST if name in _METHODS),
+        *sorted(others, key=lambda name: _METHODS[name].place),
+    ]
 
 
 def method_class(name: str) -> type[Adapter]:
-    """The class behind a method's name."""
+    """The class behind a method's name.
+
+    >>> method_class("cotta").title, method_class("source").cost
+    ('CoTTA', 1.0)
+    """
+    if name not in _METHODS:
+        load_plugins(PLUGINS)
     if name not in _METHODS:
         raise ValueError(f"unknown method {name!r}; there are {', '.join(list_methods())}")
     return _METHODS[name]

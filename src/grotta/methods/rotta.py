@@ -46,6 +46,7 @@ class RoTTA(Adapter):
     [(40, False), (40, True)]
     """
 
+    title, place, cost = "RoTTA", 80, 5.0
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {}}
     augments = True
     optimizer: torch.optim.Optimizer

@@ -12,6 +12,8 @@ from grotta.methods.registry import register
 class Source(Adapter):
     """No adaptation: running statistics, no gradient. The yardstick of all others."""
 
+    title, place, cost = "Source", 0, 1.0
+
     def __init__(self, model: nn.Module, **options: Any) -> None:
         super().__init__(model, **options)
         self.reset()

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from grotta.nn import storages
+from grotta.outputs import OutputAdaptation
 
 
 class Memory(Protocol):
@@ -16,7 +17,7 @@ class Memory(Protocol):
         """Copies of all that the memory's next calls depend on."""
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from ``state``."""
+        """Continue from ``state``."""
 
 
 class Stateful(Protocol):
@@ -24,6 +25,7 @@ class Stateful(Protocol):
 
     model: nn.Module
     memory: Memory | None
+    output: OutputAdaptation
     optimizer: torch.optim.Optimizer | None
     generator: torch.Generator
     device: torch.device
@@ -33,11 +35,12 @@ class Stateful(Protocol):
 
 
 def gather_state(adapter: Stateful) -> dict[str, Tensor]:
-    """Copies of norm states and trained weights, optimizer, memory, generator and counter."""
+    """Copies of norm states and trained weights, optimizer, memory, output adaptation, generator and counter."""
     state = {f"network.{name}": tensor.detach().clone() for name, tensor in _own_tensors(adapter)}
     state |= {f"optimizer.{key}": tensor.clone() for key, tensor in _optimizer_tensors(adapter.optimizer)}
     if adapter.memory is not None:
         state |= {f"memory.{key}": tensor for key, tensor in adapter.memory.state_dict().items()}
+    state |= {f"output.{key}": tensor for key, tensor in adapter.output.state_dict().items()}
     return {
         **state,
         "generator": adapter.generator.get_state(),
@@ -49,7 +52,7 @@ def gather_state(adapter: Stateful) -> dict[str, Tensor]:
 @torch.inference_mode(False)
 @torch.no_grad()
 def restore_state(adapter: Stateful, state: Mapping[str, Tensor]) -> None:
-    """Let ``adapter`` go on from ``state``; one that does not fit raises an error and changes nothing."""
+    """Let ``adapter`` continue from ``state``; one that does not fit raises an error and changes nothing."""
     own = dict(_own_tensors(adapter))
     parts = _split(state)
     if not torch.equal(state["method"].cpu(), _as_tensor(adapter.name)):
@@ -60,14 +63,28 @@ def restore_state(adapter: Stateful, state: Mapping[str, Tensor]) -> None:
     _check_optimizer(adapter.optimizer, parts["optimizer"])
     if adapter.memory is None and parts["memory"]:
         raise ValueError("the state has a memory, which this adapter has not")
+    kept = adapter.output.state_dict()
+    _restore_output(adapter, parts["output"])
     if adapter.memory is not None:
-        adapter.memory.load_state_dict({key: tensor.to(adapter.device) for key, tensor in parts["memory"].items()})
+        try:
+            adapter.memory.load_state_dict({key: tensor.to(adapter.device) for key, tensor in parts["memory"].items()})
+        except BaseException:
+            adapter.output.load_state_dict(kept)
+            raise
     for name, tensor in own.items():
         tensor.copy_(parts["network"][name])
     if adapter.optimizer is not None:
         _load_optimizer(adapter.optimizer, parts["optimizer"])
     adapter.generator.set_state(state["generator"].cpu())
     adapter.step = int(state["step"])
+
+
+def _restore_output(adapter: Stateful, state: Mapping[str, Tensor]) -> None:
+    """Restore the output adaptation, or reset it if the state is from before adaptations had one."""
+    if state:
+        adapter.output.load_state_dict({key: tensor.to(adapter.device) for key, tensor in state.items()})
+    else:
+        adapter.output.reset()
 
 
 def own_names(adapter: nn.Module) -> frozenset[str]:
@@ -115,7 +132,7 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tens
 
 
 def _split(state: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
-    parts: dict[str, dict[str, Tensor]] = {"network": {}, "memory": {}, "optimizer": {}}
+    parts: dict[str, dict[str, Tensor]] = {"network": {}, "memory": {}, "optimizer": {}, "output": {}}
     for key, tensor in state.items():
         part, _, name = key.partition(".")
         if part in parts:

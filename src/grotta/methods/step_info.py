@@ -1,5 +1,7 @@
 """What a step saw and did."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, overload
 
 import torch
@@ -15,14 +17,14 @@ class _Number:
     @overload
     def __get__(self, obj: None, owner: type) -> "_Number": ...
     @overload
-    def __get__(self, obj: object, owner: type) -> float | None: ...
-    def __get__(self, obj: object | None, owner: type) -> "float | _Number | None":
+    def __get__(self, obj: "StepInfo", owner: type) -> float | None: ...
+    def __get__(self, obj: "StepInfo | None", owner: type) -> "float | _Number | None":
         if obj is None:
             return self
-        value = obj.__dict__[self.name]
+        value = obj._values[self.name]
         if isinstance(value, Tensor):
-            value = obj.__dict__[self.name] = value.item()
-        return value  # type: ignore[no-any-return]
+            value = obj._values[self.name] = value.item()
+        return value
 
     def __set__(self, obj: object, value: object) -> None:
         raise AttributeError(f"{type(obj).__name__}.{self.name} is read-only")
@@ -35,8 +37,8 @@ class StepInfo:
     read, so that a step never waits for them.
 
     >>> info = StepInfo(step=1, batch_size=2, adapted=True, loss=torch.tensor(0.5))
-    >>> info.loss, info.zeta
-    (0.5, None)
+    >>> info.loss, info.zeta, info.extra
+    (0.5, None, {})
     """
 
     zeta = _Number()  # imbalance score of the batch's predictions, in [0, 1)
@@ -46,23 +48,38 @@ class StepInfo:
     confidence = _Number()  # mean largest probability of the same
     bank_size = _Number()  # images in the memory after the step
 
-    def __init__(self, *, step: int, batch_size: int, adapted: bool, **numbers: Tensor | float | None) -> None:
+    def __init__(
+        self,
+        *,
+        step: int,
+        batch_size: int,
+        adapted: bool,
+        extra: Mapping[str, Tensor | float] = MappingProxyType({}),
+        **numbers: Tensor | float | None,
+    ) -> None:
         self.step = step  # batches seen, this one included
         self.batch_size = batch_size
         self.adapted = adapted  # whether parameters or statistics moved
-        for name in _NUMBERS:
-            self.__dict__[name] = numbers.pop(name, None)
+        self._values = {name: numbers.pop(name, None) for name in _NUMBERS}
         if numbers:
             raise TypeError(f"unknown fields {sorted(numbers)}")
+        if taken := [name for name in extra if name in ("step", "batch_size", "adapted", *_NUMBERS)]:
+            raise ValueError(f"extra numbers must have names of their own, got {taken}")
+        self._values |= extra
+
+    @property
+    def extra(self) -> dict[str, float]:
+        """The numbers that only this method or output adaptation has, by name."""
+        values = self.as_dict()
+        return {name: values[name] for name in self._values if name not in _NUMBERS}
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain Python values, fetched from the device at once."""
-        waiting = [name for name in _NUMBERS if isinstance(self.__dict__[name], Tensor)]
+        waiting = {name: value.detach() for name, value in self._values.items() if isinstance(value, Tensor)}
         if waiting:
-            values = torch.stack([self.__dict__[name].detach().double() for name in waiting]).tolist()
-            for name, value in zip(waiting, values):
-                self.__dict__[name] = int(value) if name == "bank_size" else value
-        return {name: self.__dict__[name] for name in ("step", "batch_size", "adapted", *_NUMBERS)}
+            values = torch.stack([value.double() for value in waiting.values()]).tolist()
+            self._values |= {name: int(v) if name == "bank_size" else v for name, v in zip(waiting, values)}
+        return {"step": self.step, "batch_size": self.batch_size, "adapted": self.adapted, **self._values}
 
     def __repr__(self) -> str:
         return f"StepInfo({', '.join(f'{k}={v!r}' for k, v in self.as_dict().items())})"

@@ -36,6 +36,7 @@ class Tent(Adapter):
     (True, True)
     """
 
+    title, place, cost = "TENT", 30, 2.0
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "official": {},

@@ -1,6 +1,8 @@
 """A classifier seen as the methods need it: images in, logits and features out."""
 
+import threading
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -49,7 +51,7 @@ class Network(nn.Module):
         super().__init__()
         self.body = body
         self.feature_layer = feature_layer
-        self._features: Tensor | None = None
+        self.tapped: Any = threading.local()  # where the tap leaves the features: two threads may be in one network
         body.get_submodule(feature_layer).register_forward_pre_hook(self._tap, with_kwargs=True)
         like = next(body.parameters(), torch.empty(0))
         for name, values in (("mean", mean), ("std", std)):
@@ -62,9 +64,9 @@ class Network(nn.Module):
         x = x.clone() if self.mean is None else x - self.mean  # a new tensor: some models write to their input
         if self.std is not None:
             x = x / self.std
-        self._features = None
+        self.tapped.features = None
         logits = self.body(x)
-        features = self._features
+        features: Tensor | None = self.tapped.features
         if not isinstance(logits, Tensor):
             raise TypeError(
                 f"the model must return a tensor of logits (batch, classes), got {type(logits).__name__}; "
@@ -75,7 +77,7 @@ class Network(nn.Module):
                 f"the layer {self.feature_layer!r} did not run in the model's forward, so it has no features: "
                 "name the right one with feature_layer="
             )
-        self._features = None
+        self.tapped.features = None
         return logits, features
 
     def _check_channels(self, x: Tensor) -> None:
@@ -88,4 +90,4 @@ class Network(nn.Module):
         if features.ndim > 2:  # positions are (B, positions, d) for a linear layer, (B, d, positions) for others
             linear = isinstance(module, nn.Linear)
             features = features.flatten(1, -2).mean(1) if linear else features.flatten(2).mean(2)
-        self._features = features
+        self.tapped.features = features
