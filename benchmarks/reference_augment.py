@@ -27,7 +27,7 @@ def strong_view(x: Tensor, params: StrongParams, noise: Tensor) -> Tensor:
     x = x.clamp(0, 1)
     for name in params.order:
         x = colour[name](x)
-    x = F.pad(x, (width // 2, width // 2, height // 2, height // 2), mode="replicate")
+    x = F.pad(x, (width // 2, width // 2, height // 2, height // 2), mode=params.padding)
     x = affine(x, params.angle, params.translate, params.scale)
     x = gaussian_blur(x, params.sigma)
     x = x[..., height // 2 : height // 2 + height, width // 2 : width // 2 + width]

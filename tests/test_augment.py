@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from grotta import augment
-from grotta.augment import StrongParams, apply, draw, strong_view
+from grotta.augment import StrongParams, apply, draw, mild_view, strong_view
 
 
 def load_reference() -> ModuleType:
@@ -287,3 +287,12 @@ def test_bad_batches_are_refused_before_anything_is_drawn(x, error, words):
     with pytest.raises(error, match=words):
         strong_view(x, generator)
     assert torch.equal(before, generator.get_state())
+
+
+def test_the_mild_view_is_the_strong_one_without_blur_and_noise_of_the_image_reflected_at_its_borders():
+    for seed in range(10):
+        x = pixels(seed, 2, 3, 24, 20)
+        params = replace(draw(seeded(seed), 24, 20), noise=0.0, sigma=0.001, padding="reflect")
+        expected = reference.strong_view(x, params, torch.zeros((), dtype=x.dtype))
+        torch.testing.assert_close(mild_view(x, seeded(seed)), expected, rtol=0, atol=1e-11)
+        assert not torch.allclose(mild_view(x, seeded(seed)), apply(x, replace(params, padding="replicate")))

@@ -18,7 +18,7 @@ Every shortcut here is exact, not an approximation:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -27,6 +27,7 @@ from torch import Tensor
 GREY = (0.2989, 0.587, 0.114)  # luma weights of (r, g, b)
 _COLOUR_OPERATIONS = ("brightness", "contrast", "saturation", "hue", "gamma")
 _CACHE_ELEMENTS = 2**18  # one part of a batch on a CPU: a few buffers of 1 MiB stay in a core's own cache
+_NO_BLUR = 0.001  # pixels: no neighbour of a pixel has a weight above rounding
 _SMALLEST = 4  # pixels: below, half of the size is less than the blur's radius of 2
 
 
@@ -47,6 +48,7 @@ class StrongParams:
     flip: bool
     noise: float  # standard deviation
     noise_seed: int
+    padding: str = "replicate"  # what is outside of the image, half of its size far: its edge, or its "reflect"ion
 
 
 def strong_view(x: Tensor, generator: torch.Generator) -> Tensor:
@@ -58,6 +60,17 @@ def strong_view(x: Tensor, generator: torch.Generator) -> Tensor:
     """
     check_viewable(x)
     return apply(x, draw(generator, x.shape[-2], x.shape[-1]))
+
+
+def mild_view(x: Tensor, generator: torch.Generator) -> Tensor:
+    """As :func:`strong_view`, without blur and noise, and with the image reflected at its borders (ROID).
+
+    >>> mild_view(torch.rand(8, 3, 32, 32), torch.Generator().manual_seed(0)).shape
+    torch.Size([8, 3, 32, 32])
+    """
+    check_viewable(x)
+    params = draw(generator, x.shape[-2], x.shape[-1])
+    return apply(x, replace(params, sigma=_NO_BLUR, noise=0.0, padding="reflect"))
 
 
 def draw(generator: torch.Generator, height: int, width: int) -> StrongParams:
@@ -109,7 +122,7 @@ def apply(x: Tensor, params: StrongParams) -> Tensor:
     check_viewable(x)
     taps = _blur_taps(params.sigma, eps=torch.finfo(_float_type(x)).eps)
     margin = len(taps) - 1
-    edges_suffice = not _reaches_outside(x.shape[-2], x.shape[-1], params, margin)
+    edges_suffice = params.padding == "replicate" and not _reaches_outside(x.shape[-2], x.shape[-1], params, margin)
     grid = _grid(x, params, margin, edges_suffice)
     result = torch.empty_like(x, dtype=_float_type(x))
     generator = torch.Generator(x.device).manual_seed(params.noise_seed)
@@ -117,7 +130,7 @@ def apply(x: Tensor, params: StrongParams) -> Tensor:
     for start in range(0, len(x), part_size):
         images, out = x[start : start + part_size], result[start : start + part_size]
         view = _recolour(_to_unit_range(images), params)
-        view = _blur(_resample(view, grid, edges_suffice), taps)
+        view = _blur(_resample(view, grid, edges_suffice, params.padding), taps)
         # Always drawn in the order of a contiguous batch: bits must not depend on the memory format.
         noise = torch.empty(images.shape, dtype=view.dtype, device=view.device)
         noise.normal_(0.0, params.noise, generator=generator)
@@ -226,13 +239,13 @@ def _inverse_rotation(params: StrongParams) -> tuple[float, float]:
     return math.cos(turn) / params.scale, math.sin(turn) / params.scale
 
 
-def _resample(x: Tensor, grid: Tensor, edges_suffice: bool) -> Tensor:
+def _resample(x: Tensor, grid: Tensor, edges_suffice: bool, padding: str) -> Tensor:
     """Sample `x` (B, ch, H, W) at `grid` (1, H', W', 2), the same for every plane, (B, ch, H', W')."""
     if not edges_suffice:
-        x = F.pad(x, _padding(x), mode="replicate")
+        x = F.pad(x, _padding(x), mode=padding)
     planes = x.view(1, -1, *x.shape[-2:])  # as channels of one image: the weights are computed once
-    padding = "border" if edges_suffice else "zeros"
-    sampled = F.grid_sample(planes, grid, mode="bilinear", padding_mode=padding, align_corners=False)
+    outside = "border" if edges_suffice else "zeros"
+    sampled = F.grid_sample(planes, grid, mode="bilinear", padding_mode=outside, align_corners=False)
     return sampled.view(*x.shape[:2], *sampled.shape[-2:])
 
 

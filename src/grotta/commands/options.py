@@ -14,8 +14,8 @@ Gammas = Annotated[
 Preset = Annotated[
     str,
     typer.Option(
-        help="Settings of the methods: paper or official; for grotta alone, also fast; for pl, tent and cotta alone, "
-        "official-imagenet; for cotta alone, official-cifar100."
+        help="Settings of the methods: paper or official, which every method has; some also have fast, "
+        "official-cifar100, official-imagenet or official-vit."
     ),
 ]
 Stream = Annotated[str, typer.Option(help="Kind of stream: ptta, rotta, exhaustive or iid (no label shift).")]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
-from grotta._check import check_flag, check_seed, check_type
+from grotta._check import check_flag, check_seed, check_type, check_whole
 from grotta.augment import check_viewable, strong_view
 from grotta.methods.arguments import (
     check_channels,
@@ -369,6 +369,11 @@ class Adapter(nn.Module, ABC):
     def strong_view(self, inputs: Tensor) -> Tensor:
         """A strong view of ``inputs``, of the network's type."""
         return strong_view(inputs, self.generator).to(self.dtype)
+
+    def in_batches(self, images: Tensor, batch_size: int) -> Iterator[Tensor]:
+        """Clean images of the source, checked, in the form that a network takes, ``batch_size`` at a time."""
+        accepted = ordinary(check_images(images, device=self.device, shape=None, values=True))
+        return map(self.to_input, torch.split(accepted, check_whole("batch_size", batch_size, at_least=1)))
 
     def to_input(self, images: Tensor) -> Tensor:
         """Images out of a memory in the form that a network takes."""

@@ -8,8 +8,10 @@ from torch import Tensor, nn
 from grotta._check import check_one_of
 
 
-def make_optimizer(kind: str, parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
-    """``"adam"`` (betas 0.9 and 0.999) or ``"sgd"`` (Nesterov momentum 0.9), both without weight decay.
+def make_optimizer(
+    kind: str, parameters: Iterable[nn.Parameter], lr: float, *, nesterov: bool = True
+) -> torch.optim.Optimizer:
+    """``"adam"`` (betas 0.9 and 0.999) or ``"sgd"`` (momentum 0.9, Nesterov's or plain), both without weight decay.
 
     >>> type(make_optimizer("adam", [nn.Parameter(torch.zeros(1))], lr=1e-3)).__name__
     'Adam'
@@ -17,7 +19,7 @@ def make_optimizer(kind: str, parameters: Iterable[nn.Parameter], lr: float) -> 
     check_one_of("optimizer", kind, ("adam", "sgd"))
     if kind == "adam":
         return torch.optim.Adam(parameters, lr=lr, betas=(0.9, 0.999), foreach=True)
-    return torch.optim.SGD(parameters, lr=lr, momentum=0.9, nesterov=True, foreach=True)
+    return torch.optim.SGD(parameters, lr=lr, momentum=0.9, nesterov=nesterov, foreach=True)
 
 
 def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ class Prediction(NamedTuple):
 
     logits: Tensor  # (B, classes)
     features: Tensor  # (B, d)
+    raw: Tensor | None = None  # (B, classes), of a method whose ``logits`` are corrected ones: the network's own
 
 
 class Learned(NamedTuple):

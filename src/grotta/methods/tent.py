@@ -11,7 +11,7 @@ from grotta.methods.base import Adapter, Batch, Learned, Prediction
 from grotta.methods.optimise import descend, make_optimizer
 from grotta.methods.registry import register
 from grotta.methods.teacher import trained_affine
-from grotta.nn import batch_stats
+from grotta.nn import Network, batch_stats
 
 
 @register("tent")
@@ -43,6 +43,7 @@ class Tent(Adapter):
         "official-imagenet": {"optimizer": "sgd", "lr": 2.5e-4},
     }
     trains_on_prediction = True
+    nesterov: ClassVar[bool] = True  # which momentum "sgd" has
     optimizer: torch.optim.Optimizer
 
     def __init__(self, model: nn.Module, *, lr: float = 1e-3, optimizer: str = "adam", **options: Any) -> None:
@@ -54,7 +55,12 @@ class Tent(Adapter):
     def build(self) -> None:
         """One network on batch statistics, an optimizer for its affine parameters."""
         self.student = self.network(batch_stats())
-        self.optimizer = make_optimizer(self.optimizer_kind, trained_affine(self.student).values(), self.lr)
+        self._trained = list(self.trained_in(self.student).values())
+        self.optimizer = make_optimizer(self.optimizer_kind, self._trained, self.lr, nesterov=self.nesterov)
+
+    def trained_in(self, network: Network) -> dict[str, nn.Parameter]:
+        """The parameters of ``network`` that a step moves, by name; nothing else in it is left to be trained."""
+        return trained_affine(network)
 
     def infer(self, inputs: Tensor) -> Prediction:
         """Predict with the batch's own statistics."""

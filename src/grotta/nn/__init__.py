@@ -1,8 +1,10 @@
 """Normalisation layers for test-time adaptation, and the means to put them into any network."""
 
+from grotta.nn.balanced_bn import BalancedBN1d, BalancedBN2d, labelled
 from grotta.nn.batch_stats import BatchStatsBN1d, BatchStatsBN2d
 from grotta.nn.convert import (
     NormFactory,
+    balanced,
     batch_stats,
     convert_norm,
     gpre_rbn,
@@ -21,6 +23,8 @@ from grotta.nn.share import own_parameters, shared_copy, storages
 
 __all__ = [
     "AdaptiveNorm",
+    "BalancedBN1d",
+    "BalancedBN2d",
     "BatchStatsBN1d",
     "BatchStatsBN2d",
     "GpreRBN1d",
@@ -32,11 +36,13 @@ __all__ = [
     "RBN1d",
     "RBN2d",
     "RobustBatchNorm",
+    "balanced",
     "batch_stats",
     "convert_norm",
     "find_classifier",
     "gpre_rbn",
     "iabn",
+    "labelled",
     "norm_layers",
     "own_parameters",
     "rbn",

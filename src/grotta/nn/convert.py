@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from grotta._check import check_type
+from grotta.nn.balanced_bn import BalancedBN1d, BalancedBN2d
 from grotta.nn.batch_stats import BatchStatsBN1d, BatchStatsBN2d
 from grotta.nn.iabn import IABN1d, IABN2d
 from grotta.nn.norm_base import AdaptiveNorm
@@ -91,6 +92,13 @@ def batch_stats() -> NormFactory:
 def iabn(k: float = 4.0, alpha: float = 0.01) -> NormFactory:
     """Factory of instance-aware layers (NOTE)."""
     return lambda bn: _variant(bn, IABN1d, IABN2d).from_bn(bn, k=k, alpha=alpha)
+
+
+def balanced(num_classes: int, eta: float = 0.01, gamma: float = 0.0) -> NormFactory:
+    """Factory of layers with statistics of their own for each class (TRIBE)."""
+    return lambda bn: _variant(bn, BalancedBN1d, BalancedBN2d).from_bn(
+        bn, num_classes=num_classes, eta=eta, gamma=gamma
+    )
 
 
 def _variant(bn: _BatchNorm, flat: type[AdaptiveNorm], spatial: type[AdaptiveNorm]) -> type[AdaptiveNorm]:
