@@ -8,7 +8,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export MALLOC_MMAP_THRESHOLD_ ?= 2147483647
 export MALLOC_TRIM_THRESHOLD_ ?= 2147483647
 
-.PHONY: bench test lint format types unit test-slow test-real test-ray speed clean
+.PHONY: bench test lint format types unit test-slow test-browser test-real test-ray speed clean
 
 bench: $(STAMP)                 ## the PTTA benchmark on the embedded data set
 	$(BIN)/grotta bench
@@ -38,6 +38,10 @@ unit: $(STAMP)
 
 test-slow: $(STAMP)             ## long checks
 	$(BIN)/pytest -q -m slow
+
+test-browser: $(STAMP)          ## pages in a real Chromium: needs chromium and chromedriver
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { echo "chromium and chromedriver are missing: 'apt-get install chromium chromium-driver'" >&2; exit 2; }
+	$(BIN)/pytest -q -m browser
 
 test-real: $(STAMP)             ## checks on real data: GROTTA_DATA=/path/to/data make test-real
 	$(BIN)/pytest -q -m real

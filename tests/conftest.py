@@ -1,10 +1,11 @@
-"""Finished cells with made-up numbers."""
+"""Finished cells with made-up numbers, and a real browser."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,9 @@ import pytest
 from grotta.bench.cell.records import BATCH_COLUMNS, domain_errors, to_bytes, total_error
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.results import RECORDS, CellResult, encode_result
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 MakeResult = Callable[..., CellResult]
 BATCH = 10
@@ -112,3 +116,71 @@ def installed(folder: Path, package: str, entry_points: str, modules: Mapping[st
 @pytest.fixture
 def install() -> Callable[[Path, str, str, Mapping[str, str]], None]:
     return installed
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator["Chrome"]:
+    """The system's Chromium without a window, for tests marked ``browser``; ``browser`` gives it to a test."""
+    from selenium import webdriver
+
+    missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
+    if missing:
+        pytest.fail(f"{' and '.join(missing)} not found: `apt-get install chromium chromium-driver`", pytrace=False)
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
+    yield driver
+    driver.quit()
+
+
+class Browser:
+    """A page in Chromium, and what tests of pages need of it."""
+
+    def __init__(self, driver: "Chrome") -> None:
+        self.driver = driver
+
+    def open(self, address: str, *, width: int = 1280, height: int = 900, phone: bool = False) -> None:
+        """Go to an address, in a window of this size."""
+        self.resize(width, height, phone=phone)
+        self.driver.get(address)
+
+    def resize(self, width: int, height: int, *, phone: bool = False) -> None:
+        size = {"width": width, "height": height, "deviceScaleFactor": 3 if phone else 1, "mobile": phone}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def prefer(self, scheme: str) -> None:
+        """Have a reader who prefers ``light`` or ``dark``."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """What a script returns."""
+        return self.driver.execute_script(script, *arguments)
+
+    def press(self, key: str) -> None:
+        """Press a key on whatever has the focus."""
+        self.driver.switch_to.active_element.send_keys(key)
+
+    def until(self, script: str, *arguments: Any, seconds: float = 10.0) -> None:
+        """Wait until a script returns something true."""
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        WebDriverWait(self.driver, seconds, poll_frequency=0.05).until(lambda _: self.run(script, *arguments))
+
+    def messages(self) -> list[dict[str, Any]]:
+        """What the page has written to the console since the last call."""
+        return list(self.driver.get_log("browser"))  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture
+def browser(chromium: "Chrome") -> Iterator[Browser]:
+    """A browser for one test, which fails if a page writes anything to the console."""
+    browser = Browser(chromium)
+    browser.messages()
+    yield browser
+    browser.prefer("light")
+    assert browser.messages() == []
+    chromium.get("about:blank")

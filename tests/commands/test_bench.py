@@ -159,7 +159,7 @@ def test_a_full_disk_keeps_the_outcome_and_names_the_file(
     def full(path: Path, content: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("grotta.report.write.write_file", full)
+    monkeypatch.setattr("grotta.report.write._files.write", full)
     assert grotta_bench("--json") == 1
     shown = capsys.readouterr()
     outcome = json.loads(shown.out)

@@ -5,6 +5,7 @@ import io
 import json
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,18 +22,25 @@ from grotta.commands import report as report_command
 from grotta.commands import reproduce as command
 from grotta.data import CORRUPTIONS
 from grotta.methods import create, registry
-from grotta.paper import recipe as reproduce
-from grotta.paper.figures import CLASS_COUNTS, GAMMA_RANGE, shift_degrees
-from grotta.paper.recipe import Scope, by_id, make_scope, recipe_section, save_recipe, saved_recipes
-from grotta.paper.recipes import RECIPES, directory_sections, find_recipes
-from grotta.paper.tables import orders
+from grotta.paper import recipe as recipe_module
+from grotta.paper import scope as scope_module
+from grotta.paper.directory import directory_report, directory_sections
+from grotta.paper.figures.gamma import GAMMA_RANGE
+from grotta.paper.figures.shift import CLASS_COUNTS, shift_degrees
+from grotta.paper.recipe import by_id
+from grotta.paper.recipes import all_printed, all_recipes, find_recipes
+from grotta.paper.saved import save_recipe, saved_recipes
+from grotta.paper.scope import Scope, make_scope
+from grotta.paper.tables.orders import orders
+from grotta.report.document import Listing
 from grotta.report.figure import Figure
+from grotta.report.render.csv import LISTING_COLUMNS, listings_csv
 from grotta.report.render.html import report_html
-from grotta.report.render.text import LISTING_COLUMNS, listings_csv
-from grotta.report.sections.content import Listing
 from grotta.report.table import Table
 from grotta.report.write import write_report
 
+RECIPES = all_recipes()
+recipe_section = partial(recipe_module.recipe_section, printed=all_printed())
 DOMAINS = ("motion_blur", "snow", "fog")
 NAMES = (
     *("table-main", "table-domains", "table-ablation", "table-affinity", "table-orders"),
@@ -145,7 +153,7 @@ def test_source_models_each_meet_the_other_domains(monkeypatch):
     def grid(dataset, *, domains, model, **rest):
         return [CellSpec(method="bn", dataset=dataset, domains=tuple(domains), model=model, gamma=0.1)]
 
-    monkeypatch.setattr(reproduce, "make_grid", grid)
+    monkeypatch.setattr(scope_module, "make_grid", grid)
     scope = make_scope("pacs", model="resnet50@{source}.pt")
     assert [(base.model, base.domains) for base in scope.bases] == [
         ("resnet50@art_painting.pt", ("cartoon", "photo", "sketch")),
@@ -249,7 +257,7 @@ def test_a_report_shows_recipes_and_every_other_cell(scope, finish):
     assert [row.label for row in rest.blocks[0].rows] == ["Source", "BN", "GRoTTA"]
     save_recipe(out, RECIPES["table-main"], scope)
     assert len(directory_sections(out, results)) == 2
-    text = write_report(out, out / "report.html")[0].read_text()
+    text = write_report(directory_report(out), out / "report.html")[0].read_text()
     assert "Affinity matrices: cifar100-c, 3 domains" in text
 
 
@@ -357,22 +365,22 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "option"), REFUSED)
-def test_a_recipe_refuses_what_it_would_not_heed(name, option, tmp_path):
+def test_a_recipe_refuses_what_it_fixes(name, option, tmp_path):
     words = [f"--{option}"] if CHOICES[option] is None else [f"--{option}", CHOICES[option]]
     outcome = invoke(name, *words, "--out", tmp_path / "runs")
     assert isinstance(outcome.exception, ValueError)
-    assert str(outcome.exception).startswith(f"{option}: ")
+    assert str(outcome.exception).startswith(f"{option} must be ")
     assert name in str(outcome.exception)
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_recipe_heeds_every_choice_that_it_does_not_refuse():
+def test_every_choice_that_a_recipe_does_not_refuse_changes_its_cells():
     chosen = {"methods": ["source", "bn"], "gammas": [1e-1, 1e-2], "domains": ["fog", "snow"], "seeds": 2, "full": True}
     usual = make_scope("fashion-c")
     for option, value in chosen.items():
         scope = make_scope("fashion-c", **{option: value})
-        heeding = {name for name, recipe in RECIPES.items() if set(recipe.cells(scope)) != set(recipe.cells(usual))}
-        assert heeding >= {name for name in NAMES if (name, option) not in REFUSED}, option
+        changed = {name for name, recipe in RECIPES.items() if set(recipe.cells(scope)) != set(recipe.cells(usual))}
+        assert changed >= {name for name in NAMES if (name, option) not in REFUSED}, option
 
 
 def test_a_toy_takes_one_gamma_and_one_domain(reproduced):
@@ -407,7 +415,7 @@ def test_an_iid_stream_has_one_gamma_in_every_recipe(reproduced, scope, finish):
 
 def test_label_shifts_are_not_asked_of_an_iid_stream(tmp_path):
     for words, said in (
-        (["fig-gamma"], "stream: fig-gamma goes over label shifts"),
+        (["fig-gamma"], "stream must have label shifts for fig-gamma, got iid"),
         (["table-main", "--gammas", "1e-1,1e-4"], "gammas: they mean nothing to an iid stream"),
     ):
         outcome = invoke(*words, "--stream", "iid", "--out", tmp_path / "runs")
@@ -483,7 +491,7 @@ def test_a_toy_figure_from_nothing_to_the_report(tmp_path):
 
 
 def test_report_html_takes_every_kind_of_block(scope, finish):
-    from grotta.report.write import make_report
+    from grotta.report.sections.benchmark import make_report
 
     cells = [spec for name in NAMES for spec in RECIPES[name].cells(replace(scope, seeds=1))]
     _, results = finish(cells)

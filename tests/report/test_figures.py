@@ -13,8 +13,7 @@ from grotta.bench.store.results import load_results
 from grotta.data import CORRUPTIONS
 from grotta.report.figure import Figure, Panel, Series, mean_filtered, thinned
 from grotta.report.render.axes import Axis, fit
-from grotta.report.render.section_names import NAME_SIZE, section_names, text_width
-from grotta.report.render.svg import HEIGHT, WIDTH, figure_svg, panel_svg, swatch_svg
+from grotta.report.render.svg import HEIGHT, WIDTH, color_class, figure_svg, panel_svg, swatch_svg
 from grotta.report.sections.figures import accuracy_panel, class_panel, curves, first_runs, row_colors, zeta_panel
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -25,8 +24,10 @@ def line(label="a", color=0, **fields):
 
 
 def two_panels(*series):
+    sections = ((1.0, "fog"), (50.0, "snow"))
     panels = [
-        Panel(f"P{i} <&>", "x", "y", series, log_x=bool(i), sections=((1.0, "fog"), (50.0, "snow"))) for i in (0, 1)
+        Panel(f"P{i} <&>", "x", "y", series, x_scale=scale, sections=sections)
+        for i, scale in enumerate(("linear", "log"))
     ]
     return Figure("name", "Title & more", "caption", tuple(panels))
 
@@ -46,7 +47,7 @@ def test_ticks_are_round_on_the_axis_and_evenly_apart(low, width, count):
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20), st.booleans())
 def test_every_value_has_its_place_on_a_fitted_axis(values, log):
-    axis = fit(values, 50, 400, log=log, margin=0.05)
+    axis = fit(values, 50, 400, scale="log" if log else "linear", margin=0.05)
     places = [axis.place(value) for value in values]
     assert all(50 - 1e-6 <= place <= 400 + 1e-6 for place in places)
     assert sorted(places) == [axis.place(value) for value in sorted(values)]
@@ -114,8 +115,8 @@ def test_bubbles_have_the_area_of_their_sizes():
 def test_series_that_make_no_sense_are_refused():
     with pytest.raises(ValueError, match="one length"):
         Series("a", (1.0,), (1.0, 2.0), 0)
-    with pytest.raises(ValueError, match="color"):
-        Series("a", (1.0,), (1.0,), 10)
+    with pytest.raises(ValueError, match="color must be at least 0, got -1"):
+        Series("a", (1.0,), (1.0,), -1)
 
 
 def test_a_legend_needs_two_names():
@@ -129,6 +130,14 @@ def test_methods_keep_their_colours_and_others_take_free_ones():
     assert alone["GRoTTA"] == together["GRoTTA"] == 9
     assert together["Source"] == 0
     assert len(set(together.values())) == 4
+
+
+def test_any_number_of_rows_has_a_way_of_its_own_to_be_drawn():
+    labels = ["Source", "GRoTTA", *(f"row {number}" for number in range(28))]
+    colors = row_colors(labels)
+    assert len(set(colors.values())) == 30
+    drawn = {color_class(line("a", color), "l") for color in colors.values()}
+    assert len(drawn) == 30
 
 
 @pytest.fixture
@@ -164,19 +173,19 @@ def named_sections(names):
     return Panel("title", "x", "y", (series,), sections=starts)
 
 
+def upright_names(panel):
+    texts = ET.fromstring(panel_svg(panel, "id")).findall("text[@class='small']")
+    return {text.text: float(re.search(r"translate\(([0-9.]+) ", text.get("transform"))[1]) for text in texts}
+
+
 def test_fifteen_domains_are_all_named_upright_in_a_higher_panel():
     names = [name.replace("_", " ") for name in CORRUPTIONS]
+    placed = upright_names(named_sections(names))
+    assert list(placed) == names
+    assert min(second - first for first, second in pairwise(placed.values())) >= 14
     root = ET.fromstring(panel_svg(named_sections(names), "id"))
-    texts = root.findall("text[@class='small']")
-    assert [text.text for text in texts] == names
-    assert all("rotate(-90)" in text.get("transform") for text in texts)
-    x, y, width, height = map(float, root.get("viewBox").split())
-    title = root.find("text[@class='title']")
-    for text in texts:
-        left, bottom = map(float, re.findall(r"[0-9.]+", text.get("transform"))[:2])
-        assert x <= left - NAME_SIZE
-        assert left <= x + width
-        assert bottom - text_width(text.text) > float(title.get("y")) > y
+    _, y, width, height = map(float, root.get("viewBox").split())
+    assert y < float(root.find("text[@class='title']").get("y")) < 32 - 6.5 * max(map(len, names))  # above the names
     assert (width, height, y + height) == (WIDTH, HEIGHT - y, HEIGHT)
     whole = ET.fromstring(figure_svg(Figure("n", "t", "c", (named_sections(names),) * 3)))
     nested = whole.findall(f"{SVG}svg")
@@ -185,28 +194,20 @@ def test_fifteen_domains_are_all_named_upright_in_a_higher_panel():
     assert float(whole.get("height")) == 2 * height
 
 
-def test_names_with_room_lie_and_leave_the_panel_as_it_is():
-    root = ET.fromstring(panel_svg(named_sections(["fog"]), "id"))
-    assert root.get("viewBox") == f"0 0 {WIDTH} {HEIGHT}"
-    assert root.find("text[@class='small']").get("transform") is None
+def test_long_names_are_cut_and_keep_the_whole_in_a_title():
+    [text] = ET.fromstring(panel_svg(named_sections(["a folder with a very long name"]), "id")).findall(
+        "text[@class='small']"
+    )
+    assert (text.text, text.find("title").text) == ("a folder with a very …", "a folder with a very long name")
 
 
-@given(st.lists(st.tuples(st.floats(0.0, 150.0), st.text("abW ", min_size=1, max_size=40)), min_size=1, max_size=60))
-def test_names_never_touch_and_none_is_left_out_while_there_is_room(sections):
-    widths = [width for width, _ in sections]
-    starts = [50.0 + sum(widths[:place]) for place in range(len(sections))]
-    end = 50.0 + max(sum(widths), 50.0)
-    found = section_names([name for _, name in sections], starts, end)
-    if found.upright:
-        boxes = [(x - 0.8 * NAME_SIZE, x + 0.3 * NAME_SIZE) for _, _, x in found.placed]
-        most = (end - starts[0]) // 14
-        assert len(boxes) == len(sections) or len(sections) > most >= len(boxes)
-        assert all(text_width(shown) <= found.rise + 10 <= 140 for shown, _, _ in found.placed)
-    else:
-        boxes = [(x, x + text_width(shown)) for shown, _, x in found.placed]
-        assert len(boxes) == len(sections)
-    assert all(first[1] <= second[0] + 1e-6 for first, second in pairwise(boxes))
-    assert all(left > 49 and right < end + 1 for left, right in boxes)
+@given(st.lists(st.floats(0.0, 30000.0), min_size=1, max_size=60))
+def test_names_of_sections_are_never_too_near_to_each_other(starts):
+    series = Series("a", (0.0, 30000.0), (1.0, 2.0), 0)
+    sections = tuple((start, f"n{place}") for place, start in enumerate(sorted(starts)))
+    placed = list(upright_names(Panel("t", "x", "y", (series,), sections=sections)).values())
+    assert placed
+    assert all(second - first >= 13.8 for first, second in pairwise(placed))
 
 
 def test_class_panel_shows_every_image_of_a_short_stream(on_disk):

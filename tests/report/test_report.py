@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from statistics import fmean
 
@@ -18,15 +19,23 @@ from grotta.bench.events import Failure, Finished
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.results import load_results
 from grotta.commands import report as report_command
-from grotta.report import write as report
+from grotta.paper.directory import directory_report
+from grotta.paper.recipes import all_printed
 from grotta.report.command import command
+from grotta.report.document import Section
 from grotta.report.live.board import describe
+from grotta.report.render.csv import CELL_COLUMNS, cells_csv
 from grotta.report.render.html import report_html
-from grotta.report.render.text import CELL_COLUMNS, cells_csv, report_markdown
-from grotta.report.sections.content import Section, benchmark_sections, distinct, reader_warnings, speed_listing
-from grotta.report.sections.names import setup_names, told_apart
+from grotta.report.render.markdown import report_markdown
+from grotta.report.sections import benchmark
+from grotta.report.sections.benchmark import benchmark_sections, distinct
+from grotta.report.sections.listings import speed_listing
+from grotta.report.sections.setups import setup_names, told_apart
 from grotta.report.sections.tables import main_table
-from grotta.report.write import make_report, write_report
+from grotta.report.sections.warnings import reader_warnings
+from grotta.report.write import write_report
+
+make_report = partial(benchmark.make_report, printed=all_printed())
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
@@ -194,7 +203,7 @@ def test_variants_have_a_table_of_their_own(results):
 
 def test_names_of_folders_make_harmless_ids_and_files(make_result, write_run, tmp_path):
     made = [make_result("bn", 0.1, {"fog": 1.0}, dataset=f"folder:/some/{name}") for name in ("my data", "my-data")]
-    files = write_report(load_results(write_run(made)), tmp_path / "out" / "report.html")
+    files = write_report(make_report(load_results(write_run(made))), tmp_path / "out" / "report.html")
     page = Page(files[0].read_text())
     assert len(page.ids) == len(set(page.ids))
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+", name) for name in page.ids)
@@ -219,9 +228,9 @@ def test_setups_are_named_by_what_differs_and_only_that(make_result, write_run):
     results = load_results(write_run(made))
     text = report_html(make_report(results))
     named = [
-        "iid streams, 100 images a period",
-        "ptta streams, 50 images a period",
-        "ptta streams, 100 images a period",
+        "iid streams, 100 images per period",
+        "ptta streams, 50 images per period",
+        "ptta streams, 100 images per period",
     ]
     headings = [*(f"cifar10-c, cifar10_resnet: {name}" for name in named), "cifar100-c, cifar10_resnet"]
     assert contents(text)[:4] == headings
@@ -232,7 +241,7 @@ def test_setups_are_named_by_what_differs_and_only_that(make_result, write_run):
     ours = [f"cifar10-c, {name}" for name in named]
     lines = [*((name, "BN") for name in ours), (ours[-1], "BN official"), ("cifar100-c", "BN")]
     assert [row[:2] for row in timed.rows] == lines
-    assert "BN on cifar10-c, iid streams, 100 images a period, no label shift, stream seed 0, method seed 0:" in text
+    assert "BN on cifar10-c, iid streams, 100 images per period, no label shift, stream seed 0, method seed 0:" in text
 
 
 def test_what_is_one_setup_is_named_by_its_data_and_network_alone(results):
@@ -246,9 +255,9 @@ def test_what_is_one_setup_is_named_by_its_data_and_network_alone(results):
         ([{"batch_size": 64}, {"batch_size": 16}], ["batches of 64", "batches of 16"]),
         ([{"image_size": 224}, {"image_size": 160}], ["image size 224", "image size 160"]),
         ([{"preset": "paper"}, {"preset": "fast"}], ["preset paper", "preset fast"]),
-        ([{"model": "a"}, {"model": "b", "period": 9}], ["a, 100 images a period", "b, 9 images a period"]),
+        ([{"model": "a"}, {"model": "b", "period": 9}], ["a, 100 images per period", "b, 9 images per period"]),
         ([{"gamma": 0.1}, {"gamma": 1e-4}], ["γ = 10⁻¹", "γ = 10⁻⁴"]),
-        ([{"gamma": 0.1, "period": 9}, {"gamma": 1e-4}], ["9 images a period", "100 images a period"]),
+        ([{"gamma": 0.1, "period": 9}, {"gamma": 1e-4}], ["9 images per period", "100 images per period"]),
         ([{"method": "bn"}, {"method": "tent"}], ["", ""]),
     ],
 )
@@ -274,7 +283,7 @@ def test_source_models_of_different_settings_are_not_mixed(make_result):
         for period, error in [(100, 40.0), (50, 20.0)]
     ]
     sections = distinct(benchmark_sections(made))
-    headings = ["pacs: 50 images a period", "pacs: 100 images a period"]
+    headings = ["pacs: 50 images per period", "pacs: 100 images per period"]
     assert [section.heading for section in sections] == headings
     assert [section.blocks[0].cell("BN", "0.1").mean for section in sections] == [20.0, 40.0]
     page = Page(report_html(make_report(made)))
@@ -294,7 +303,7 @@ def test_sections_of_one_heading_are_told_apart_by_the_cells_behind_them(make_re
 
 def test_files_are_the_same_bytes_for_the_same_results(results, tmp_path):
     for name, given in [("one", results), ("two", results[::-1])]:
-        write_report(given, tmp_path / name / "report.html")
+        write_report(make_report(given), tmp_path / name / "report.html")
     first = sorted(path for path in (tmp_path / "one").rglob("*") if path.is_file())
     assert {path.suffix for path in first} == {".html", ".md", ".csv", ".svg"}
     for path in first:
@@ -326,12 +335,12 @@ def test_cells_csv_reads_back(results):
 def test_cells_without_a_result_are_counted(results):
     runs = results[0].directory.parent.parent
     (runs / "cells" / "0123456789abcdef").mkdir()
-    text = write_report(runs, runs / "report.html", formats=["html"])[0].read_text()
+    text = write_report(directory_report(runs), runs / "report.html", formats=["html"])[0].read_text()
     assert "failed or are damaged: 1." in text
 
 
 def test_a_report_of_nothing_is_a_page(tmp_path):
-    files = write_report([], tmp_path / "report.html")
+    files = write_report(make_report([]), tmp_path / "report.html")
     Page(files[0].read_text())
 
 
@@ -422,7 +431,7 @@ def test_a_report_that_does_not_fit_on_the_disk_names_its_file(results, tmp_path
     def full(path, content):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(report, "write_file", full)
+    monkeypatch.setattr("grotta._files.write", full)
     with pytest.raises(OSError, match="No space left on device; the results of the cells are kept") as caught:
-        write_report(results, tmp_path / "report.html")
+        write_report(make_report(results), tmp_path / "report.html")
     assert str(tmp_path / "report.html") in str(caught.value)

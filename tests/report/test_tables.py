@@ -2,15 +2,32 @@
 
 import csv
 import io
+from functools import partial
 
 import pytest
 from rich.console import Console
 
-from grotta.report.render.html_table import to_html
-from grotta.report.render.markdown import CSV_COLUMNS, footnotes, number, to_csv, to_markdown
-from grotta.report.render.terminal import to_rich
-from grotta.report.sections.tables import by_setup, domain_table, main_table, row_keys, transfer_table
+from grotta.paper.recipes import all_printed
+from grotta.report.document import Report, Section
+from grotta.report.labels import row_keys
+from grotta.report.render.csv import TABLE_COLUMNS, tables_csv
+from grotta.report.render.html import report_html
+from grotta.report.render.markdown import to_markdown
+from grotta.report.render.notation import footnotes, number
+from grotta.report.render.terminal import TerminalTable
+from grotta.report.sections import tables
+from grotta.report.sections.listings import used_listing
+from grotta.report.sections.setups import by_setup
 from grotta.report.table import Cell, Entry, pivot
+
+PRINTED = all_printed()
+main_table = partial(tables.main_table, printed=PRINTED)
+domain_table = partial(tables.domain_table, printed=PRINTED)
+transfer_table = partial(tables.transfer_table, printed=PRINTED)
+
+
+def to_html(table):
+    return report_html(Report("t", (Section("s", "S", "", (table,)),), used_listing([]), ()))
 
 
 @pytest.fixture
@@ -71,7 +88,8 @@ def test_the_papers_gain_stands_beside_ours(make_result):
     assert "**50.0** ↓10.0 (63.8 ↓9.9?, −13.8)" in to_markdown(table)
     assert "? GRoTTA, the paper's gain: printed as 9.9; the two averages differ by 9.5." in footnotes(table)
     assert "paper 63.8 ↓9.9<abbr" in to_html(table)
-    line = next(x for x in csv.DictReader(io.StringIO(to_csv([table]))) if (x["row"], x["column"]) == ("GRoTTA", "Avg"))
+    lines = csv.DictReader(io.StringIO(tables_csv([table])))
+    line = next(x for x in lines if (x["row"], x["column"]) == ("GRoTTA", "Avg"))
     assert (line["gain"], line["paper_gain"]) == ("10.0", "9.9")
     assert cell.paper_gain_note == line["paper_gain_note"] == "printed as 9.9; the two averages differ by 9.5"
 
@@ -122,7 +140,7 @@ def test_what_lacks_a_gamma_is_marked_in_the_average_and_so_is_the_gain_that_lea
     assert '<td data-value="">–<abbr title="no number in every column, so no average">*</abbr></td>' in to_html(lacking)
     assert 'ranked here, not of all">↓45.0*</span>' in to_html(lacking)
     console = Console(width=120, file=io.StringIO())
-    console.print(to_rich(lacking))
+    console.print(TerminalTable(lacking))
     assert "10.0 ↓45.0*" in console.file.getvalue()
     whole = main_table(three_methods)
     assert whole.cell("GRoTTA", "Avg").gain_of_all
@@ -229,17 +247,17 @@ def test_notes_say_what_each_side_used(make_result):
 
 def test_notes_say_where_the_paper_has_no_numbers(make_result):
     made = [make_result("bn", gamma, {"fog": 1.0}, dataset="fashion-c") for gamma in (0.1, 1e-4)]
-    said = "No numbers of the paper stand beside these: it has none for fashion-c."
+    said = "The paper has no numbers for fashion-c."
     assert said in main_table(made).notes
     assert said in domain_table(made, 0.1).notes
-    assert not any("stand beside" in note for note in main_table([make_result("bn", 0.1, {"fog": 1.0})]).notes)
+    assert not any("no numbers" in note for note in main_table([make_result("bn", 0.1, {"fog": 1.0})]).notes)
 
 
 def test_tables_by_domain_say_what_each_side_used_too(make_result):
     made = [make_result(method, 1e-4, {"fog": 1.0}, dataset="imagenet-c", image_size=160) for method in ("bn", "ods")]
     notes = domain_table(made, 1e-4).notes
     assert "imagenet-c, regenerated" in notes[0]
-    assert "100 images a stream of 160 × 160 pixels; network cifar10_resnet" in notes[0]
+    assert "100 images per stream of 160 × 160 pixels; network cifar10_resnet" in notes[0]
     assert notes[1].startswith("Paper: ImageNet-C as published")
     assert notes[2].startswith("† Reconstruction")
     # the paper prints no such table of CIFAR-10-C, whose pictures have one size
@@ -273,18 +291,16 @@ def test_markdown_of_a_small_table(make_result):
 
 def test_markdown_marks_the_papers_slips(make_result):
     entries = [Entry("k=1", "0.1", 40.0, make_result("grotta", 0.1, {"fog": 40.0}))]
-    from grotta.paper import printed as paper
-
-    table = pivot(entries, name="n", title="t", columns=["0.1"], rows=["k=1"], paper=paper.table("affinity"))
+    table = pivot(entries, name="n", title="t", columns=["0.1"], rows=["k=1"], paper=PRINTED.find("affinity"))
     text = to_markdown(table)
     assert "| k=1 | 40.0 (83.8?, −43.8) |" in text
     assert "? k=1, paper: does not follow from the equations." in text
 
 
 def test_csv_has_a_line_a_number_with_its_cells_and_streams(three_methods):
-    lines = list(csv.DictReader(io.StringIO(to_csv([main_table(three_methods)]))))
+    lines = list(csv.DictReader(io.StringIO(tables_csv([main_table(three_methods)]))))
     assert len(lines) == 9
-    assert tuple(lines[0]) == CSV_COLUMNS
+    assert tuple(lines[0]) == TABLE_COLUMNS
     line = next(line for line in lines if (line["row"], line["column"]) == ("GRoTTA", "0.1"))
     result = three_methods[0]
     assert (line["mean_over_domains"], line["std"], line["paper"], line["difference"]) == ("15.0", "", "13.1", "1.9")
@@ -294,12 +310,12 @@ def test_csv_has_a_line_a_number_with_its_cells_and_streams(three_methods):
 def test_the_bytes_do_not_depend_on_the_order_of_the_results(three_methods):
     first, second = main_table(three_methods), main_table(three_methods[::-1])
     assert to_markdown(first) == to_markdown(second)
-    assert to_csv([first]) == to_csv([second])
+    assert tables_csv([first]) == tables_csv([second])
 
 
 def test_the_terminal_shows_bold_underline_gain_and_paper(three_methods):
     console = Console(width=120, force_terminal=True, color_system="standard", record=True, file=io.StringIO())
-    console.print(to_rich(main_table(three_methods)))
+    console.print(TerminalTable(main_table(three_methods)))
     text = console.export_text(styles=False)
     assert "15.0 (13.1, +1.9)" in text
     assert "10.0 ↓35.2" in text
@@ -309,7 +325,7 @@ def test_the_terminal_shows_bold_underline_gain_and_paper(three_methods):
 def test_the_terminal_underlines_the_number_alone_and_keeps_titles_on_a_line(make_result):
     results = [make_result(m, 0.1, {"fog": e}, dataset="fashion-c") for m, e in [("bn", 9.0), ("grotta", 5.0)]]
     console = Console(width=120, force_terminal=True, color_system="standard", file=io.StringIO())
-    console.print(to_rich(main_table(results)))
+    console.print(TerminalTable(main_table(results)))
     text = console.file.getvalue()
     assert "\x1b[4m9.0\x1b[0m" in text
     assert text.splitlines()[0] == "\x1b[1mfashion-c: error (%) by method and γ, mean over domains\x1b[0m"
@@ -326,5 +342,5 @@ def test_streams_of_another_kind_have_no_numbers_of_the_paper_beside_them(make_r
     assert table.heads == ("iid",)
     assert [row.label for row in table.rows] == ["Source", "BN"]
     assert all(cell.paper is None for row in table.rows for cell in row.cells)
-    assert "No numbers of the paper stand beside these: its streams are of the kind ptta." in table.notes
+    assert "The paper has no numbers for these streams: all of its own are ptta streams." in table.notes
     assert domain_table(results, 0.1).title == "cifar10-c: error (%) by domain at no label shift, in stream order"

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from grotta.bench import CellResult, Failure, run_grid
 from grotta.bench.grid import make_grid
@@ -24,10 +23,13 @@ from grotta.commands.options import (
     comma_separated_numbers,
 )
 from grotta.commands.run import to_json as cell_json
+from grotta.paper.directory import directory_report
+from grotta.paper.recipes import all_printed
 from grotta.report.live.board import make_board
-from grotta.report.render.terminal import to_rich
-from grotta.report.sections.content import reader_warnings
-from grotta.report.sections.tables import by_setup, main_table
+from grotta.report.render.terminal import TerminalTable, print_lines
+from grotta.report.sections.setups import by_setup
+from grotta.report.sections.tables import main_table
+from grotta.report.sections.warnings import reader_warnings
 from grotta.report.write import write_report
 
 
@@ -114,7 +116,7 @@ def report_and_tell(out: Path, failures: Sequence[Failure], tell: Callable[[Path
     """
     page, problem = out / "report.html", None
     try:
-        write_report(out, page, failures=failures)
+        write_report(directory_report(out, failures=failures), page)
     except OSError as error:
         problem = error
     try:
@@ -132,9 +134,8 @@ def show(results: Sequence[CellResult], failures: Sequence[Failure], page: Path 
     """Print the table, what a reader must know, and where the report is, if there is one."""
     console = Console()
     for group in by_setup(results).values():
-        console.print(to_rich(main_table(group)))
-    for warning in reader_warnings(results, failures):
-        console.print(Text(f"Note: {warning}", style="yellow"))
+        console.print(TerminalTable(main_table(group, all_printed())))
+    print_lines(console, [f"Note: {warning}" for warning in reader_warnings(results, failures)], "yellow")
     if page is not None:
         typer.echo(f"Report: {page}")
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from grotta.commands.options import Json, comma_separated
+from grotta.paper.directory import directory_report
 from grotta.report.write import FORMATS, Format, write_report
 
 
@@ -34,7 +35,7 @@ def report(
     chosen: list[Format] = [name for name in FORMATS if name in wanted]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        files = write_report(runs, out or runs / "report.html", formats=chosen)
+        files = write_report(directory_report(runs), out or runs / "report.html", formats=chosen)
     for warning in caught:
         typer.echo(f"grotta: {warning.message}", err=True)
     if json_output:

@@ -21,10 +21,12 @@ from grotta.commands.options import (
     comma_separated,
     comma_separated_numbers,
 )
-from grotta.paper.recipe import by_id, check_choices, make_scope, recipe_section, save_recipe
-from grotta.paper.recipes import RECIPES, find_recipes
-from grotta.report.render.terminal import to_rich
-from grotta.report.sections.content import Section
+from grotta.paper.recipe import by_id, check_choices, recipe_section
+from grotta.paper.recipes import all_printed, all_recipes, find_recipes
+from grotta.paper.saved import save_recipe
+from grotta.paper.scope import make_scope
+from grotta.report.document import Section
+from grotta.report.render.terminal import TerminalTable
 from grotta.report.table import Table
 
 MOST_COLUMNS = 7  # that a terminal of usual width shows without breaking numbers
@@ -123,7 +125,7 @@ def reproduce(
         if json_output:
             typer.echo(json.dumps({"recipes": [r.name for r in recipes], **page_and_failures(page, failures)}))
         else:
-            show([recipe_section(recipe, scope, found) for recipe in recipes], failures, page)
+            show([recipe_section(recipe, scope, found, all_printed()) for recipe in recipes], failures, page)
 
     report_and_tell(out, failures, tell)
 
@@ -145,10 +147,10 @@ def check_how(specs: list[CellSpec], out: Path, **how: Any) -> None:
 def show_names(json_output: bool) -> None:
     """Print what can be reproduced."""
     if json_output:
-        typer.echo(json.dumps({recipe.name: f"{recipe.title}. {recipe.about}" for recipe in RECIPES.values()}))
+        typer.echo(json.dumps({recipe.name: f"{recipe.title}. {recipe.about}" for recipe in all_recipes().values()}))
         return
-    width = max(map(len, RECIPES))
-    for recipe in RECIPES.values():
+    width = max(map(len, all_recipes()))
+    for recipe in all_recipes().values():
         typer.echo(f"{recipe.name:{width}}  {recipe.title}. {recipe.about}")
 
 
@@ -158,7 +160,7 @@ def show(sections: list[Section], failures: list[Failure], page: Path | None) ->
     tables = [block for section in sections for block in section.blocks if isinstance(block, Table)]
     narrow = [table for table in tables if len(table.heads) <= MOST_COLUMNS]
     for table in narrow:
-        console.print(to_rich(table))
+        console.print(TerminalTable(table))
     if len(narrow) < len(tables):
         typer.echo(f"{len(tables) - len(narrow)} tables too wide for here are in the report.")
     for failure in failures:

@@ -15,8 +15,8 @@ from grotta.bench.grid import make_grid
 from grotta.bench.run import require_writable
 from grotta.bench.store.results import RESULT, CellResult, cell_directory, result_values
 from grotta.commands.options import DataRoot, Device, Json, Out, Preset, Stream, comma_separated
+from grotta.report.labels import mean_error
 from grotta.report.live.line import ProgressLine
-from grotta.report.sections.tables import mean_error
 
 
 def run(

@@ -1,16 +1,19 @@
 """Figures as values: what is drawn, not how."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from grotta._check import check_whole
 from grotta.bench.store.results import CellResult
 
 Kind = Literal["line", "marked", "dots", "bubbles"]
-PALETTE = 10  # colours that a reader can tell apart, each with its own dashes
+Scale = Literal["linear", "log", "time"]
+PALETTE = 10  # colours that a reader can tell apart; with more series they come again, dashed differently
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Series:
     Attributes:
         label: its name in the legend.
         x, y: the points.
-        color: 0 to 9.
+        color: a number from 0; the same number is drawn the same way everywhere.
         kind: a ``line``, a line ``marked`` at its points, ``dots`` alone, or ``bubbles`` whose areas are ``sizes``.
         sizes: in [0, 1], for bubbles.
     """
@@ -35,8 +38,7 @@ class Series:
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or (self.kind == "bubbles" and len(self.sizes) != len(self.x)):
             raise ValueError(f"series {self.label!r}: x, y and sizes must be of one length")
-        if not 0 <= self.color < PALETTE:
-            raise ValueError(f"series {self.label!r}: color must be in 0..{PALETTE - 1}, got {self.color}")
+        check_whole(f"series {self.label!r}: color", self.color, at_least=0)
 
 
 @dataclass(frozen=True)
@@ -47,18 +49,54 @@ class Panel:
         title: above it.
         x_label, y_label: of the axes.
         series: what is drawn, the first at the bottom.
-        log_x: whether the x axis is logarithmic.
+        x_scale: ``linear``, ``log``, or ``time``: x is then in seconds as :func:`seconds` gives them.
         y_range: from and to; from the data if left out.
         sections: where named parts of the x axis begin, such as domains.
+        x_ticks: values of x and what is written there; chosen by the scale if left out.
     """
 
     title: str
     x_label: str
     y_label: str
     series: tuple[Series, ...]
-    log_x: bool = False
+    x_scale: Scale = "linear"
     y_range: tuple[float, float] | None = None
     sections: tuple[tuple[float, str], ...] = ()
+    x_ticks: tuple[tuple[float, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Numbers by row and column, the larger the darker.
+
+    Attributes:
+        title: above it.
+        rows, columns: their names.
+        values: one tuple per row, ``None`` where there is no number.
+        high: the value that is drawn darkest, and all above it; the largest if left out.
+        decimals: of the numbers written.
+    """
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    high: float | None = None
+    decimals: int = 1
+
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.rows) or any(len(row) != len(self.columns) for row in self.values):
+            raise ValueError(f"heat map {self.title!r}: values must have one row per name and one number per column")
+
+    def share(self, value: float) -> float:
+        """How dark a value is drawn, in [0, 1].
+
+        >>> HeatMap("t", ("a",), ("b", "c"), ((1.0, 4.0),)).share(1.0)
+        0.25
+        """
+        known = [number for row in self.values for number in row if number is not None]
+        high = self.high if self.high is not None else max(known, default=0.0)
+        return min(max(value / high, 0.0), 1.0) if high > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -68,14 +106,24 @@ class Figure:
     name: str
     title: str
     caption: str
-    panels: tuple[Panel, ...]
+    panels: tuple[Panel | HeatMap, ...]
     results: tuple[CellResult, ...] = ()
 
     @property
     def legend(self) -> list[Series]:
         """One series of each name, in order; empty if there is only one. What dots show, their panel's title says."""
-        found = {s.label: s for panel in self.panels for s in panel.series if s.kind != "dots"}
+        series = [s for panel in self.panels if isinstance(panel, Panel) for s in panel.series if s.kind != "dots"]
+        found = {s.label: s for s in series}
         return list(found.values()) if len(found) > 1 else []
+
+
+def seconds(moments: Iterable[datetime]) -> tuple[float, ...]:
+    """Moments as x values of a time axis, which shows them in the wall-clock time of the ``datetime`` objects.
+
+    >>> seconds([datetime(1970, 1, 1, 0, 1)])
+    (60.0,)
+    """
+    return tuple(moment.replace(tzinfo=UTC).timestamp() for moment in moments)
 
 
 def thinned(x: npt.ArrayLike, y: npt.ArrayLike, most: int = 300) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -92,7 +140,7 @@ def thinned(x: npt.ArrayLike, y: npt.ArrayLike, most: int = 300) -> tuple[tuple[
 
 
 def mean_filtered(values: npt.ArrayLike, width: int) -> npt.NDArray[np.float64]:
-    """The mean over a window of ``width`` values around each, shorter at the ends; NaN counts as nothing.
+    """The mean over a window of ``width`` values around each, shorter at the ends; NaN is left out.
 
     >>> mean_filtered([0, 3, 6, 0], 3).tolist()
     [1.5, 3.0, 3.0, 3.0]
@@ -107,6 +155,24 @@ def mean_filtered(values: npt.ArrayLike, width: int) -> npt.NDArray[np.float64]:
     return np.where(number > 0, (sums[end] - sums[start]) / np.maximum(number, 1), np.nan)
 
 
-def colors_of(labels: Sequence[str]) -> dict[str, int]:
-    """A colour for each label, in turn."""
-    return {label: index % PALETTE for index, label in enumerate(dict.fromkeys(labels))}
+def ends_alike(panels: Iterable[Panel | HeatMap]) -> str:
+    """A sentence on lines of a panel that end at the same printed value, ``""`` if none do.
+
+    >>> lines = [Series(name, (0.0, 1.0), (start, 83.41), 0) for name, start in (("with", 1.0), ("without", 2.0))]
+    >>> ends_alike([Panel("t", "x", "y", tuple(lines))])
+    'with and without end at the same value (83.4).'
+    """
+    told = []
+    titled = [panel for panel in panels if isinstance(panel, Panel)]
+    for panel in titled:
+        ends: dict[str, list[str]] = {}
+        for series in panel.series:
+            if series.kind == "line" and series.y and np.isfinite(series.y[-1]):
+                ends.setdefault(f"{series.y[-1]:.1f}", []).append(series.label)
+        where = f"{panel.title}: " if len(titled) > 1 else ""
+        told += [f"{where}{_listed(names)} end at the same value ({y})." for y, names in ends.items() if len(names) > 1]
+    return " ".join(told)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"

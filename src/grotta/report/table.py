@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 from typing import Literal, NamedTuple
 
 from grotta.bench.store.results import CellResult
-from grotta.paper.printed import AVERAGE, GAIN, PaperTable
+from grotta.report.printed import AVERAGE, GAIN, PrintedTable
 
 Rank = Literal["", "best", "second"]
 DECIMALS = 1  # as the paper prints
@@ -35,9 +35,9 @@ class Cell:
         complete: whether it has all the streams that its column has, or as an average all columns; one that has not is
             not ranked.
         paper: what the paper printed in this place.
-        paper_note: why that is not believed.
+        paper_note: why that is in doubt.
         paper_gain: the gain that the paper printed in this place.
-        paper_gain_note: why that is not believed.
+        paper_gain_note: why that is in doubt.
         results: the cells of the benchmark behind it.
     """
 
@@ -92,7 +92,7 @@ class Table:
     heads: tuple[str, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
-    paper: PaperTable | None = None
+    paper: PrintedTable | None = None
 
     def cell(self, row: str, column: str) -> Cell:
         """The cell in a row and a column, by their names."""
@@ -109,7 +109,7 @@ def pivot(
     rows: Sequence[str],
     header: str = "Method",
     average: bool = True,
-    paper: PaperTable | None = None,
+    paper: PrintedTable | None = None,
     paper_row: Callable[[str], str] = str,
     label: Callable[[str], tuple[str, str]] = lambda row: (row, ""),
     head: Callable[[str], str] = str,
@@ -236,7 +236,7 @@ def _ranked(column: Sequence[Cell], *, gain: bool) -> list[Cell]:
     return [mark(cell) for cell in column]
 
 
-def _beside(cell: Cell, paper: PaperTable | None, row: str, column: str, averaged: Sequence[str]) -> Cell:
+def _beside(cell: Cell, paper: PrintedTable | None, row: str, column: str, averaged: Sequence[str]) -> Cell:
     """The paper's number is put beside ours; its average only beside one over the same columns."""
     if paper is None or (column == AVERAGE and {*averaged, AVERAGE} != set(paper.columns)):
         return cell

@@ -18,6 +18,7 @@ from grotta.bench import CellResult, CellSpec, Failure, load_results, run_grid
 from grotta.bench.events import Event, Finished, Progressed, Retried, Started, Waiting
 from grotta.bench.store.lock import cell_lock
 from grotta.bench.store.results import cell_directory
+from grotta.paper.directory import directory_report
 from grotta.report.write import write_report
 
 Make = Callable[..., CellSpec]
@@ -113,7 +114,7 @@ def test_a_run_killed_at_a_random_moment_goes_on_to_the_same_bytes_and_the_same_
 
 
 def table(out: Path, page: Path) -> bytes:
-    write_report(out, page, formats=["csv"])
+    write_report(directory_report(out), page, formats=["csv"])
     return page.with_suffix(".csv").read_bytes()
 
 

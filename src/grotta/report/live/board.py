@@ -15,8 +15,8 @@ from rich.text import Text
 
 from grotta.bench.events import Event, Failure, Finished, Retried, Warned
 from grotta.bench.spec import CellSpec
+from grotta.report.labels import both_errors
 from grotta.report.live.tracker import CellStatus, Tracker, duration
-from grotta.report.sections.tables import both_errors
 
 PLAIN_SECONDS = 30.0
 _BAR = 6

@@ -1,96 +1,29 @@
-"""Tables as Markdown and as CSV: the same table, the same bytes."""
+"""A report in GitHub's Markdown."""
 
-import csv
-import io
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from grotta.paper.printed import GAIN
-from grotta.report.table import DECIMALS, Cell, Row, Table
-
-INCOMPLETE = "* Not on all the streams of its column: not ranked."
-NO_AVERAGE = "–* A row without a number in every column has no average and does not count as best or second best there."
-CSV_COLUMNS = (
-    "table",
-    "row",
-    "column",
-    "mean_over_domains",
-    "std",
-    "runs",
-    "rank",
-    "gain",
-    "complete",
-    "paper",
-    "difference",
-    "paper_note",
-    "paper_gain",
-    "paper_gain_note",
-    "cells",
-    "streams",
-)
+from grotta._version import __version__
+from grotta.report.command import command
+from grotta.report.document import CELLS, SOURCES, WHICH_ERROR, Block, Listing, NamedCell, Report
+from grotta.report.figure import Figure
+from grotta.report.labels import mean_error
+from grotta.report.render.notation import beside, footnotes, gain, number, row_name
+from grotta.report.table import Cell, Table
 
 
-def number(cell: Cell) -> str:
-    """The number in a cell as printed, ``""`` for a blank, a dash for an average that lacks a column.
-
-    >>> number(Cell(13.449, 0.25)), number(Cell()), number(Cell(complete=False))
-    ('13.4 ± 0.2', '', '–*')
-    """
-    if cell.mean is None:
-        return "" if cell.complete else "–*"
-    spread = "" if cell.std is None else f" ± {cell.std:.{DECIMALS}f}"
-    return f"{cell.mean:.{DECIMALS}f}{spread}{'' if cell.complete else '*'}"
-
-
-def gain(cell: Cell) -> str:
-    """The gain in a cell as printed, ``""`` if there is none.
-
-    >>> gain(Cell(13.4, gain=14.6)), gain(Cell(13.4, gain=14.6, gain_of_all=False)), gain(Cell(13.4))
-    ('↓14.6', '↓14.6*', '')
-    """
-    return "" if cell.gain is None else f"↓{cell.gain:.{DECIMALS}f}{'' if cell.gain_of_all else '*'}"
-
-
-def row_name(row: Row) -> str:
-    """The name of a row with a dagger if it is marked."""
-    return f"{row.label} †" if row.mark else row.label
-
-
-def beside(cell: Cell) -> str:
-    """The paper's number with its gain, and ours minus it; ``""`` where the paper has none.
-
-    >>> beside(Cell(13.4, paper=13.1)), beside(Cell(paper=13.1)), beside(Cell(13.4, paper=7.7, paper_gain=14.6))
-    ('13.1, +0.3', '13.1', '7.7 ↓14.6, +5.7')
-    """
-    if cell.paper is None:
-        return ""
-    theirs = f"{cell.paper:.1f}{'?' if cell.paper_note else ''}"
-    if cell.paper_gain is not None:
-        theirs += f" ↓{cell.paper_gain:.1f}{'?' if cell.paper_gain_note else ''}"
-    difference = cell.difference
-    return theirs + ("" if difference is None else f", {difference:+.1f}".replace("-", "−"))
-
-
-def footnotes(table: Table, place: str = "In brackets") -> list[str]:
-    """The notes of a table, with those on its marks; ``place`` is where the paper's numbers are."""
-    cells = [cell for row in table.rows for cell in row.cells]
-    notes = list(table.notes)
-    if any(cell.mean is not None and not cell.complete for cell in cells):
-        notes.append(INCOMPLETE)
-    if any(cell.mean is None and not cell.complete for cell in cells):
-        notes.append(NO_AVERAGE)
-    if table.paper is not None:
-        notes.append(f"{place}: the paper's number ({table.paper.caption}), and ours minus it.")
-    if any(cell.gain is not None or cell.paper_gain is not None for cell in cells):
-        limited = (
-            "" if all(cell.gain_of_all for cell in cells) else "; *: of the rows that are ranked there, not of all"
-        )
-        notes.append(f"↓ Gain over the second best{limited}.{_gain_elsewhere(table)}")
-    for row in table.rows:
-        doubts = dict.fromkeys(cell.paper_note for cell in row.cells if cell.paper_note)
-        notes += [f"? {row.label}, paper: {doubt}." for doubt in doubts]
-        doubts = dict.fromkeys(cell.paper_gain_note for cell in row.cells if cell.paper_gain_note)
-        notes += [f"? {row.label}, the paper's gain: {doubt}." for doubt in doubts]
-    return notes
+def report_markdown(report: Report, figure_directory: str) -> str:
+    """The report in GitHub's Markdown; its figures are files in ``figure_directory``."""
+    legend = "Errors in per cent, lower is better: **best**, <ins>second</ins>."
+    parts = [f"# {report.title}", f"{legend} {WHICH_ERROR}"]
+    if report.warnings:
+        parts.append("\n".join(["> **Warnings**", ">", *(f"> - {warning}" for warning in report.warnings)]))
+    for section in report.sections:
+        parts += [f"## {section.heading}", *([section.intro] if section.intro else [])]
+        blocks = [_block(block, figure_directory).rstrip("\n") for block in section.blocks]
+        parts += [text.removeprefix(f"**{section.title}**\n\n") for text in blocks]
+    parts += [f"## {SOURCES}", _listing(report.used)]
+    parts += ["## All cells", CELLS, _cells(report.cells), f"Made by grotta {__version__}."]
+    return "\n\n".join(parts) + "\n"
 
 
 def to_markdown(table: Table) -> str:
@@ -104,15 +37,39 @@ def to_markdown(table: Table) -> str:
     return "\n".join([f"**{table.title}**", "", *lines, *([""] if notes else []), *notes]) + "\n"
 
 
-def to_csv(tables: Iterable[Table]) -> str:
-    """All tables in one CSV text, a line a number; numbers are not rounded."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for table in tables:
-        for row in table.rows:
-            writer.writerows(_csv_line(table, row, column, cell) for column, cell in zip(table.columns, row.cells))
-    return text.getvalue()
+def _block(block: Block, figure_directory: str) -> str:
+    if isinstance(block, Table):
+        return to_markdown(block)
+    if isinstance(block, Figure):
+        return f"**{block.title}**\n\n![{block.title}]({figure_directory}/{block.name}.svg)\n\n{block.caption}"
+    return _listing(block)
+
+
+def _listing(listing: Listing) -> str:
+    numeric = [any(isinstance(row[place], float) for row in listing.rows) for place in range(len(listing.heads))]
+    lines = [
+        f"| {' | '.join(listing.heads)} |",
+        f"|{''.join('---:|' if right else '---|' for right in numeric)}",
+        *(f"| {' | '.join(_item(value, listing.decimals) for value in row)} |" for row in listing.rows),
+    ]
+    notes = [f"- {note}" for note in listing.notes]
+    return "\n".join([f"**{listing.title}**", "", *lines, *([""] if notes else []), *notes])
+
+
+def _item(value: str | float | None, decimals: int) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return f"{value:,.{decimals}f}"
+
+
+def _cells(cells: Sequence[NamedCell]) -> str:
+    heads = "| Cell | Error (%), mean over domains | Error (%) of all images | Stream | Command |"
+    lines = [heads, "|---|---:|---:|---|---|"]
+    for cell in cells:
+        r = cell.result
+        errors = f"{mean_error(r):.2f} | {r.error:.2f}"
+        lines.append(f"| {r.spec.id} | {errors} | {r.stream_hash[:16]} | `{command(r.spec)}` |")
+    return "\n".join(lines)
 
 
 def _markdown_cell(cell: Cell) -> str:
@@ -121,36 +78,3 @@ def _markdown_cell(cell: Cell) -> str:
     if cell.gain is not None:
         text += f" {gain(cell)}".replace("*", r"\*")
     return f"{text} ({beside(cell)})".strip() if beside(cell) else text
-
-
-def _gain_elsewhere(table: Table) -> str:
-    """The paper's gain where its average is not in the table, being over other columns."""
-    if table.paper is None or table.paper.gain is None:
-        return ""
-    if any(cell.paper_gain is not None for row in table.rows for cell in row.cells):
-        return ""
-    doubts = [table.paper.note(row, GAIN) for row in table.paper.rows]
-    doubt = next((f" ({note})" for note in doubts if note), "")
-    return f" The paper's, in its average over all its columns, is {table.paper.gain:.1f}{doubt}."
-
-
-def _csv_line(table: Table, row: Row, column: str, cell: Cell) -> dict[str, object]:
-    runs = {(result.spec.stream_seed, result.spec.seed) for result in cell.results}
-    return {
-        "table": table.name,
-        "row": row.label,
-        "column": column,
-        "mean_over_domains": cell.mean,
-        "std": cell.std,
-        "runs": len(runs),
-        "rank": cell.rank,
-        "gain": cell.gain,
-        "complete": cell.complete,
-        "paper": cell.paper,
-        "difference": cell.difference,
-        "paper_note": cell.paper_note,
-        "paper_gain": cell.paper_gain,
-        "paper_gain_note": cell.paper_gain_note,
-        "cells": " ".join(result.spec.id for result in cell.results),
-        "streams": " ".join(dict.fromkeys(result.stream_hash for result in cell.results)),
-    }

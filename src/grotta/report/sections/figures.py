@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from grotta.bench.store.results import CellResult
-from grotta.report.figure import Figure, Kind, Panel, Series, colors_of, mean_filtered, thinned
-from grotta.report.sections.tables import METHOD_NAMES, gammas, label_shift, row_key, row_keys, row_label
+from grotta.report.figure import PALETTE, Figure, Kind, Panel, Scale, Series, ends_alike, mean_filtered, thinned
+from grotta.report.labels import gammas, label_shift, method_colors, row_key, row_keys, row_label
 
 SEEN = "images seen"
 ZETA_WINDOW = 50  # batches; the paper filters too, but does not say how wide
@@ -17,7 +17,7 @@ Named = Mapping[str, CellResult]
 
 
 def first_runs(results: Sequence[CellResult]) -> dict[str, CellResult]:
-    """The result with the smallest seeds of each row, under the row's name, rows in the paper's order."""
+    """The result with the smallest seeds of each row, under the row's name, rows in the order of tables."""
     order = {key: place for place, key in enumerate(row_keys(results))}
     ordered = sorted(results, key=lambda r: (order[row_key(r.spec)], r.spec.stream_seed, r.spec.seed))
     first: dict[str, CellResult] = {}
@@ -27,15 +27,14 @@ def first_runs(results: Sequence[CellResult]) -> dict[str, CellResult]:
 
 
 def row_colors(labels: Sequence[str]) -> dict[str, int]:
-    """Each method of the paper has its own colour in every figure; other rows take what is left, in turn."""
-    published = {name: index for index, name in enumerate(METHOD_NAMES.values())}
-    used = {published[label] for label in labels if label in published}
-    free = [color for color in _OTHERS if color not in used] or list(_OTHERS)
-    others = [label for label in labels if label not in published]
-    return {
-        **{label: published[label] for label in labels if label in published},
-        **{label: free[place % len(free)] for label, place in colors_of(others).items()},
-    }
+    """A colour for each label: a method has the same one in every figure, other rows take those left, in turn."""
+    own = method_colors()
+    used = {own[label] % PALETTE for label in labels if label in own}
+    free = [color for color in _OTHERS if color not in used]
+    # when all are taken they come again, a palette higher: drawn with other dashes
+    free += [PALETTE * (1 + turn) + color for turn in range(1 + len(labels) // PALETTE) for color in _OTHERS]
+    others = dict.fromkeys(label for label in labels if label not in own)
+    return {**{label: own[label] for label in labels if label in own}, **dict(zip(others, free))}
 
 
 def accuracy_panel(named: Named, title: str) -> Panel:
@@ -49,18 +48,47 @@ def zeta_panel(named: Named, title: str) -> Panel:
 
 
 def curves(results: Sequence[CellResult], name: str = "curves") -> Figure:
-    """The accumulated accuracy of all rows, a panel a gamma."""
+    """The accumulated accuracy of all rows, one panel per gamma."""
     by_gamma = {gamma: first_runs([r for r in results if r.spec.gamma == gamma]) for gamma in gammas(results)}
+    panels = tuple(
+        accuracy_panel(named, label_shift(results[0].spec.stream, gamma)) for gamma, named in by_gamma.items()
+    )
+    caption = (
+        "The share of right answers among all images up to that moment; of several runs, the one with the smallest "
+        "seeds."
+    )
     return Figure(
         name=name,
         title="Accumulated accuracy over time",
-        caption="The share of right answers among all images up to that moment; of several runs, the one with the "
-        "smallest seeds. Dashed lines: a new domain begins.",
-        panels=tuple(
-            accuracy_panel(named, label_shift(results[0].spec.stream, gamma)) for gamma, named in by_gamma.items()
-        ),
+        caption=" ".join(filter(None, (caption, boundaries_note(panels), ends_alike(panels)))),
+        panels=panels,
         results=tuple(result for named in by_gamma.values() for result in named.values()),
     )
+
+
+def zeta_figure(results: Sequence[CellResult], name: str = "zeta", method: str = "grotta") -> Figure:
+    """The imbalance score over time, one line per gamma."""
+    named: dict[str, CellResult] = {}
+    for gamma in gammas(results):
+        first = first_runs([r for r in results if r.spec.gamma == gamma and row_key(r.spec) == method])
+        named |= {label_shift(result.spec.stream, gamma): result for result in first.values()}
+    panels = (zeta_panel(named, "Imbalance score ζ"),) if named else ()
+    caption = (
+        f"ζ of each batch of {row_label(method)[0]}'s predictions, averaged over the neighbouring batches: the "
+        "smaller γ, the more one-sided the batches."
+    )
+    return Figure(
+        name=name,
+        title="Imbalance score over time",
+        caption=" ".join(filter(None, (caption, boundaries_note(panels)))),
+        panels=panels,
+        results=tuple(named.values()),
+    )
+
+
+def boundaries_note(panels: Sequence[Panel]) -> str:
+    """What the vertical lines of some panels are, if there are any."""
+    return "Vertical lines: a new domain begins." if any(len(panel.sections) > 1 for panel in panels) else ""
 
 
 def class_panel(result: CellResult, which: str, title: str, color: int) -> Panel:
@@ -77,16 +105,16 @@ def lines_panel(
     x_label: str,
     y_label: str = "error (%)",
     *,
-    log_x: bool = True,
+    x_scale: Scale = "log",
     kind: Kind = "marked",
 ) -> Panel:
-    """A line a name through its (x, y) points."""
+    """One line per name through its (x, y) points."""
     colors = row_colors(list(points))
     series = [
         Series(name, tuple(x for x, _ in line), tuple(y for _, y in line), colors[name], kind)
         for name, line in points.items()
     ]
-    return Panel(title, x_label, y_label, tuple(series), log_x=log_x)
+    return Panel(title, x_label, y_label, tuple(series), x_scale=x_scale)
 
 
 def _over_time(named: Named, title: str, y_label: str, values: Callable[[CellResult], np.ndarray]) -> Panel:

@@ -1,89 +1,19 @@
 """The page in a real Chromium: no console error, everything drawn, tables sort, numbers open what is behind them."""
 
-import json
-import shutil
-import socket
-import subprocess
-import time
-import urllib.error
-import urllib.request
 from itertools import combinations
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from grotta.bench.store.results import load_results
 from grotta.data import CORRUPTIONS
+from grotta.report.sections.benchmark import make_report
 from grotta.report.write import write_report
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.browser
 ORDER = "return [...document.querySelectorAll('#cifar10-c-main tbody tr th')].map(cell => cell.textContent)"
 PRESS = "document.querySelectorAll('#cifar10-c-main thead button')[arguments[0]].click()"
 SORTS = "return [...document.querySelectorAll('#cifar10-c-main thead th')].map(head => head.getAttribute('aria-sort'))"
-
-
-class Browser:
-    """As much of the WebDriver protocol as the tests need."""
-
-    def __init__(self):
-        missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
-        if missing:
-            pytest.fail(f"{' and '.join(missing)} not found: `apt-get install chromium chromium-driver`", pytrace=False)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        words = ["chromedriver", f"--port={self.port}", "--silent"]
-        self.driver = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            self.session = self._start()
-        except BaseException:
-            self.driver.kill()
-            self.driver.wait()
-            raise
-
-    def _start(self):
-        options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu"], "binary": shutil.which("chromium")}
-        wanted = {"goog:loggingPrefs": {"browser": "ALL"}, "goog:chromeOptions": options}
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                return self.call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
-            except urllib.error.URLError:
-                if time.monotonic() > deadline or self.driver.poll() is not None:
-                    raise
-                time.sleep(0.1)
-
-    def call(self, method, path, body=None):
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, method=method)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)["value"]
-
-    def command(self, name, body):
-        return self.call("POST", f"/session/{self.session}/{name}", body)
-
-    def run(self, script, *arguments):
-        return self.command("execute/sync", {"script": script, "args": arguments})
-
-    def press_key(self, key):
-        keys = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
-        self.command("actions", {"actions": [{"type": "key", "id": "keyboard", "actions": keys}]})
-
-    def devtools(self, name, **parameters):
-        return self.command("goog/cdp/execute", {"cmd": name, "params": parameters})
-
-    def close(self):
-        try:
-            self.call("DELETE", f"/session/{self.session}")
-        finally:
-            self.driver.terminate()
-            self.driver.wait()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    browser = Browser()
-    yield browser
-    browser.close()
 
 
 @pytest.fixture
@@ -99,11 +29,9 @@ def page(browser, make_result, write_run):
     options = {"bank_batch": 32, "lambda_batch": 0.0, "lambda_re": 0.0, "update_every": 4}
     made += [make_result("grotta", gamma, dict.fromkeys(CORRUPTIONS, 9.0), options=options) for gamma in (0.1, 0.0001)]
     out = write_run(made)
-    path = write_report(load_results(out), out / "report.html")[0]
-    browser.devtools("Emulation.setDeviceMetricsOverride", width=1200, height=900, deviceScaleFactor=1, mobile=False)
-    browser.command("url", {"url": path.as_uri()})
-    yield browser
-    assert browser.command("se/log", {"type": "browser"}) == []
+    path = write_report(make_report(load_results(out)), out / "report.html")[0]
+    browser.open(path.as_uri())
+    return browser
 
 
 def test_columns_sort_up_down_and_back_with_blanks_last(page):
@@ -124,7 +52,7 @@ def test_columns_sort_up_down_and_back_with_blanks_last(page):
 
 def test_columns_sort_by_keyboard(page):
     page.run("document.querySelectorAll('#cifar10-c-main thead button')[1].focus()")
-    page.press_key("\ue007")
+    page.press(Keys.ENTER)
     assert page.run(ORDER) == ["GRoTTA", "Source", "BN", "ODS †"]
     assert page.run("return document.getElementById('status').textContent") == "sorted by 10⁻¹, ascending"
 
@@ -135,18 +63,14 @@ def test_a_number_opens_the_command_and_stream_behind_it(page):
     shown = page.run("return document.getElementById('behind').innerText")
     assert "grotta run --method source --dataset cifar10-c" in shown
     assert "Stream" in shown
-    page.press_key("\ue00c")
+    page.press(Keys.ESCAPE)
     assert page.run("return document.getElementById('behind').open") is False
 
 
 def test_a_link_to_a_cell_unfolds_it(page):
     script = "const cell = document.querySelector('#cells details details'); location.hash = cell.id; return cell.id"
     name = page.run(script)
-    script = "return document.getElementById(arguments[0]).open"
-    deadline = time.monotonic() + 10
-    while not page.run(script, name) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert page.run(script, name) is True
+    page.until("return document.getElementById(arguments[0]).open", name)
 
 
 def test_all_figures_are_drawn(page):
@@ -161,7 +85,7 @@ def test_all_figures_are_drawn(page):
 
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
 def test_the_page_follows_light_and_dark(page, scheme, dark):
-    page.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    page.prefer(scheme)
     colours = page.run(
         """const line = document.querySelector('figure path.l9');
         return [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color,
@@ -174,7 +98,7 @@ def test_the_page_follows_light_and_dark(page, scheme, dark):
 
 
 def test_a_phone_scrolls_tables_not_the_page(page):
-    page.devtools("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=3, mobile=True)
+    page.resize(390, 844, phone=True)
     wide, view = page.run("return [document.documentElement.scrollWidth, window.innerWidth]")
     assert wide <= view == 390
     tables = page.run("return [...document.querySelectorAll('.scroll')].map(box => box.scrollWidth - box.clientWidth)")
@@ -186,7 +110,7 @@ def test_a_phone_scrolls_tables_not_the_page(page):
 
 
 def test_long_names_leave_a_phone_room_for_numbers_and_heads(page):
-    page.devtools("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=3, mobile=True)
+    page.resize(390, 844, phone=True)
     shares = page.run(
         """return [...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth > box.clientWidth)
             .map(box => box.querySelector('tbody th').offsetWidth / box.clientWidth)"""
@@ -205,7 +129,7 @@ def test_long_names_leave_a_phone_room_for_numbers_and_heads(page):
 
 
 def test_the_average_of_fifteen_domains_is_seen_without_scrolling(page):
-    page.devtools("Emulation.setDeviceMetricsOverride", width=1280, height=900, deviceScaleFactor=1, mobile=False)
+    page.resize(1280, 900)
     box, average, others = page.run(
         """const box = document.querySelector('#cifar10-c-domains-0\\\\.1 .scroll');
         const cells = [...box.querySelectorAll('tbody tr:first-child td')].map(c => c.getBoundingClientRect().right);
@@ -217,7 +141,7 @@ def test_the_average_of_fifteen_domains_is_seen_without_scrolling(page):
 
 @pytest.mark.parametrize(("width", "smallest"), [(390, 9), (1280, 11)])
 def test_names_of_domains_are_all_there_large_enough_and_apart(page, width, smallest):
-    page.devtools("Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=False)
+    page.resize(width, 844)
     panels = page.run(
         """return [...document.querySelectorAll('#cifar10-c-curves .panels svg')].map(svg => {
             const frame = svg.getBoundingClientRect(), scale = frame.width / svg.viewBox.baseVal.width;

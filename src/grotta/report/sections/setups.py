@@ -1,17 +1,22 @@
-"""Names that tell apart what would be called the same: what differs between its cells, and only that."""
+"""Setups: what the cells of one table have in common, and names that tell setups apart."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 from grotta.bench.store.results import CellResult
-from grotta.paper.printed import gamma_name
-from grotta.report.sections.tables import Setup, by_setup, gamma_head, gammas, plural, setup_of
+from grotta.data.registry import DOMAINNET, OFFICEHOME, PACS
+from grotta.report.labels import data_name, gamma_head, gamma_name, gammas, parent_folder, plural
 
 Group = Sequence[CellResult]
 
+# Data sets on which each domain's own model meets the others; elsewhere there is one source model.
+TRANSFER_DOMAINS = {each.name: each.domains for each in (PACS, OFFICEHOME, DOMAINNET)}
+
 _SETTINGS: dict[str, Callable[[CellResult], Any]] = {
+    "folder": lambda result: parent_folder(result.spec.dataset),
     "source": lambda result: setup_of(result).source,
     "model": lambda result: result.model,
     "domains": lambda result: result.spec.domains,
@@ -22,15 +27,49 @@ _SETTINGS: dict[str, Callable[[CellResult], Any]] = {
     "image_size": lambda result: result.spec.image_size,
 }
 _WORDS = {
+    "folder": "in {}",
     "source": "from {}",
     "model": "{}",
     "domains": "{}",
     "preset": "preset {}",
     "stream": "{} streams",
-    "period": "{} images a period",
+    "period": "{} images per period",
     "batch_size": "batches of {}",
     "image_size": "image size {}",
 }
+
+
+@dataclass(frozen=True, order=True)
+class Setup:
+    """What the cells of one table have in common."""
+
+    dataset: str
+    model: str
+    domains: tuple[str, ...]
+    stream: str
+    period: int
+    batch_size: int
+    image_size: int
+
+    @property
+    def source(self) -> str:
+        """The domain that the source model was trained on, if the other domains of its data set are the stream."""
+        left = [name for name in TRANSFER_DOMAINS.get(self.dataset, ()) if name not in self.domains]
+        return left[0] if len(left) == 1 else ""
+
+
+def setup_of(result: CellResult) -> Setup:
+    """The setup of a finished cell."""
+    spec = result.spec
+    return Setup(spec.dataset, result.model, spec.domains, spec.stream, spec.period, spec.batch_size, spec.image_size)
+
+
+def by_setup(results: Iterable[CellResult]) -> dict[Setup, list[CellResult]]:
+    """The results of each setup, setups in order."""
+    groups: dict[Setup, list[CellResult]] = defaultdict(list)
+    for result in results:
+        groups[setup_of(result)].append(result)
+    return {setup: groups[setup] for setup in sorted(groups)}
 
 
 def told_apart(groups: Sequence[Group]) -> list[str]:
@@ -76,7 +115,7 @@ def setup_names(results: Iterable[CellResult]) -> dict[Setup, str]:
     """The data set of each setup, with what tells it from other setups on the same data."""
     setups: dict[str, dict[Setup, Group]] = defaultdict(dict)
     for setup, group in by_setup(results).items():
-        setups[setup.dataset][setup] = group
+        setups[data_name(setup.dataset)][setup] = group
     return {
         setup: ", ".join(filter(None, (dataset, words)))
         for dataset, groups in setups.items()

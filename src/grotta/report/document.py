@@ -1,0 +1,97 @@
+"""A report as a value: sections of tables, figures and listings, and the cells behind them. Nothing here draws."""
+
+from dataclasses import dataclass
+
+from grotta.bench.store.results import CellResult
+from grotta.report.figure import Figure
+from grotta.report.table import Table
+
+Line = tuple[str | float | None, ...]
+SOURCES = "Data, networks, versions"
+CELLS = "A cell is one method on one stream. Its command reproduces the numbers, bit for bit with the same versions."
+WHICH_ERROR = (
+    "Tables average over domains, as the paper does: each domain counts the same, however many images it has. The "
+    "error of all images, at which the curves end, is another where domains differ in length; each cell shows both."
+)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A table of anything: numbers sort as numbers, ``None`` is a blank."""
+
+    name: str
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[Line, ...]
+    decimals: int = 1
+    notes: tuple[str, ...] = ()
+
+
+Block = Table | Figure | Listing
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report; ``where`` is the data that it is about, if its title does not say."""
+
+    name: str
+    title: str
+    intro: str
+    blocks: tuple[Block, ...]
+    where: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The title with the data."""
+        return f"{self.title}: {self.where}" if self.where else self.title
+
+    @property
+    def tables(self) -> list[Table]:
+        """Its tables."""
+        return [block for block in self.blocks if isinstance(block, Table)]
+
+    @property
+    def results(self) -> list[CellResult]:
+        """The cells behind its tables and figures."""
+        behind = [cell.results for table in self.tables for row in table.rows for cell in row.cells]
+        behind += [block.results for block in self.blocks if isinstance(block, Figure)]
+        return list({result.spec.id: result for results in behind for result in results}.values())
+
+
+@dataclass(frozen=True)
+class NamedCell:
+    """A finished cell, and what it is called among the others of its report."""
+
+    name: str
+    result: CellResult
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that a report shows."""
+
+    title: str
+    sections: tuple[Section, ...]
+    used: Listing
+    cells: tuple[NamedCell, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def results(self) -> list[CellResult]:
+        """The cells' results."""
+        return [cell.result for cell in self.cells]
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables of all sections."""
+        return [table for section in self.sections for table in section.tables]
+
+    @property
+    def listings(self) -> list[Listing]:
+        """The listings of all sections."""
+        return [block for section in self.sections for block in section.blocks if isinstance(block, Listing)]
+
+    @property
+    def figures(self) -> list[Figure]:
+        """The figures of all sections."""
+        return [block for section in self.sections for block in section.blocks if isinstance(block, Figure)]

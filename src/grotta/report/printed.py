@@ -1,0 +1,98 @@
+"""Published numbers as values, to be shown beside ours. Which there are is not known here: they are passed in."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+AVERAGE = "Avg"
+GAIN = "gain"
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A printed number that is in doubt: why, and what would fit if that is known."""
+
+    row: str
+    column: str
+    consistent: float | None
+    note: str
+
+
+@dataclass(frozen=True)
+class PrintedTable:
+    """A published table of errors in per cent.
+
+    Attributes:
+        name: ``main/DATASET``, ``domains/DATASET/GAMMA``, ``transfer/DATASET/GAMMA/METHOD`` or the like.
+        dataset: the data set of all its numbers.
+        caption: where it was published and what it shows.
+        columns: their names, the average last.
+        rows: the numbers by row, ``None`` where none was printed.
+        gain: of the best average over the second best method's, as printed; ``None`` where none is.
+        slips: those of its numbers that are in doubt.
+    """
+
+    name: str
+    dataset: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: Mapping[str, tuple[float | None, ...]]
+    gain: float | None = None
+    slips: tuple[Slip, ...] = ()
+
+    def value(self, row: str, column: str) -> float | None:
+        """The printed number, or ``None`` if there is none.
+
+        >>> PrintedTable("t", "cifar10-c", "", ("0.1", "Avg"), {"bn": (52.2, 67.9)}).value("bn", "0.1")
+        52.2
+        """
+        if row not in self.rows or column not in self.columns:
+            return None
+        return self.rows[row][self.columns.index(column)]
+
+    def gain_of(self, row: str) -> float | None:
+        """The printed gain, if it is in this row: that of the best average, or of the average over source models."""
+        best = AVERAGE if AVERAGE in self.rows else min(self.rows, key=lambda name: self.rows[name][-1] or math.inf)
+        return self.gain if row == best else None
+
+    def note(self, row: str, column: str) -> str:
+        """Why the printed number is in doubt; ``""`` if nothing is known against it."""
+        return next((slip.note for slip in self.slips if (slip.row, slip.column) == (row, column)), "")
+
+
+@dataclass(frozen=True)
+class Printed:
+    """Everything published that tables may show beside our numbers.
+
+    Attributes:
+        tables: by name.
+        networks: the network that was used, by data set.
+        data: what was used of a data set, by its name.
+
+    >>> Printed().find("main/cifar10-c") is None
+    True
+    """
+
+    tables: Mapping[str, PrintedTable] = field(default_factory=dict)
+    networks: Mapping[str, str] = field(default_factory=dict)
+    data: Mapping[str, str] = field(default_factory=dict)
+
+    def find(self, name: str) -> PrintedTable | None:
+        """The table of that name, or ``None``: there is not one for every data set and gamma."""
+        return self.tables.get(name)
+
+    @classmethod
+    def union(cls, parts: Iterable[Self]) -> Self:
+        """All of the parts together."""
+        tables: dict[str, PrintedTable] = {}
+        networks: dict[str, str] = {}
+        data: dict[str, str] = {}
+        for part in parts:
+            tables |= part.tables
+            networks |= part.networks
+            data |= part.data
+        return cls(tables, networks, data)
+
+
+NOTHING_PRINTED = Printed()
