@@ -12,6 +12,7 @@ from grotta.cli import main
 from grotta.commands import source_data
 from grotta.commands import train as command
 from grotta.data.registry import ENTRIES
+from grotta.data.sets import fashion
 from grotta.models import create_model
 from grotta.models.state_file import read_metadata, read_state
 
@@ -92,10 +93,10 @@ def test_starts_from_given_weights_with_a_new_classifier(pictures, tmp_path, cap
 
 
 def test_pictures_that_do_not_fit_in_memory_are_read_batch_by_batch(pictures, monkeypatch):
-    source = source_data.open_source(f"folder:{pictures}", None, 16, None)
-    whole = source_data.domain_split(source, "sketch", seed=0)
+    source = source_data.open_source(f"folder:{pictures}", ["sketch"], 16, None)
+    whole = source_data.domain_split(source, ["sketch"], seed=0)
     monkeypatch.setattr(source_data, "_IN_MEMORY_BYTES", 0)
-    lazy = source_data.domain_split(source, "sketch", seed=0)
+    lazy = source_data.domain_split(source, ["sketch"], seed=0)
     assert isinstance(whole.images, torch.Tensor)
     assert not isinstance(lazy.images, torch.Tensor)
     indices = torch.tensor([3, 0, 11])
@@ -108,18 +109,34 @@ def test_training_and_measuring_share_no_picture():
     assert len(measured) == 4
 
 
-def test_the_clean_set_behind_corruptions_is_trained_on(monkeypatch):
-    asked = []
+@pytest.mark.parametrize("name", ["fashion", "fashion-c"])
+def test_the_clean_set_behind_corruptions_is_trained_on(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(fashion, "SYSTEM_FOLDER", tmp_path / "none")
+    pixels = np.arange(5 * 28 * 28, dtype=np.uint32).astype(np.uint8).reshape(5, 28, 28)
+    for kind, values in (("images-idx3", pixels), ("labels-idx1", np.array([3, 0, 9, 9, 1], np.uint8))):
+        header = bytes([0, 0, 8, values.ndim]) + np.array(values.shape, ">u4").tobytes()
+        (tmp_path / f"train-{kind}-ubyte").write_bytes(header + values.tobytes())
+    split = source_data.choose_split(source_data.open_source(name, [], 224, tmp_path), [], seed=0)
+    assert (split.data.dataset, split.data.trained_on, split.data.trained_images) == (
+        "fashion-c",
+        "the training pictures",
+        5,
+    )
+    assert (split.data.measured_on, split.data.measured_images) == ("the test pictures", 10_000)
+    assert split.labels.tolist() == [3, 0, 9, 9, 1]
+    assert torch.equal(split.images[torch.tensor([4])][0, 1, 2:-2, 2:-2], torch.from_numpy(pixels[4]))
 
-    def load_clean(name, split, root):
-        asked.append((name, split))
-        return torch.zeros(5, 3, 32, 32, dtype=torch.uint8), torch.zeros(5, dtype=torch.int64)
 
-    monkeypatch.setattr(source_data.grotta.data, "load_clean", load_clean)
-    split = source_data.choose_split(source_data.open_source("fashion", None, 224, None), None, None, seed=0)
-    assert asked == [("fashion", "train"), ("fashion", "test")]
-    assert split.data.dataset == "fashion-c"
-    assert split.data.trained_images == 5
+def test_several_domains_are_trained_on_together(pictures, monkeypatch):
+    source = source_data.open_source(f"folder:{pictures}", ["sketch", "photo"], 16, None)
+    split = source_data.choose_split(source, ["sketch", "photo"], seed=0)
+    parts = [source_data.domain_split(source, [domain], seed=0) for domain in ("sketch", "photo")]
+    assert split.data.trained_on == "nine tenths of domains sketch, photo"
+    assert (split.data.trained_images, split.data.measured_images) == (36, 4)
+    indices = torch.tensor([20, 3, 35, 17, 18])
+    every = torch.cat([part.images[torch.arange(18)] for part in parts])
+    assert torch.equal(split.images[indices], every[indices])
+    assert torch.equal(split.labels, torch.cat([part.labels for part in parts]))
 
 
 WNIDS = [f"n{number:08d}" for number in range(1000, 2000)]
@@ -163,7 +180,7 @@ def test_training_pictures_are_listed_where_training_looks_for_them(imagenet, pl
 
 
 def test_labels_of_imagenet_are_places_among_the_class_folders(imagenet):
-    split = source_data.choose_split(source_data.open_source("imagenet", None, 16, imagenet), None, imagenet, seed=0)
+    split = source_data.choose_split(source_data.open_source("imagenet", [], 16, imagenet), [], seed=0)
     assert split.labels.tolist() == [0, 7, 999]
     assert split.measured[1].tolist() == [7, 999]
     assert split.images[torch.tensor([1])].shape == (1, 3, 16, 16)
@@ -219,12 +236,12 @@ def test_the_only_domain_needs_no_name(pictures, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--model", "resnet99"], "no network 'resnet99'"),
+        (["--model", "resnet99"], "got 'resnet99'"),
         (["--domain", "cartoon"], "cartoon"),
         (["--weights", "nothing.pth"], "no file of weights at nothing.pth"),
         (["--shift", "2"], r"shift must be in [0, 1), got 2.0"),
         (["--epochs", "0"], "epochs must be at least 1, got 0"),
-        (["--lr", "inf"], "lr must be finite and not negative, got inf"),
+        (["--lr", "inf"], "lr must be finite, got inf"),
         (["--device", "foo"], "device: 'foo' cannot be used here"),
         (["--device", "cuda:99"], "device: 'cuda:99' cannot be used here"),
         (["--device", "meta"], "device: 'meta' cannot be used here"),
@@ -241,7 +258,7 @@ def test_a_bad_option_is_one_line_without_traceback_and_nothing_is_written(pictu
 def test_a_diverged_training_writes_no_model(pictures, tmp_path, capsys):
     code, _, err = run(capsys, *small(pictures, tmp_path / "out", "--lr", 1e30))
     assert code == 2
-    assert "lr: with 1e+30 the training diverged in epoch 1" in err
+    assert "lr must be smaller than 1e+30: the training diverged in epoch 1" in err
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -251,33 +268,34 @@ def test_an_unusable_folder_is_noticed_before_the_first_step(pictures, tmp_path,
     for out in (tmp_path / "file", tmp_path / "file" / "below"):
         code, _, err = run(capsys, *small(pictures, out))
         assert code == 1
-        assert f"out: {out} is not a folder that can be written to" in err
+        assert f"out must be a folder that can be written to, got {str(out)!r}" in err
 
 
-def test_resuming_without_a_checkpoint_says_that_it_starts_anew(pictures, tmp_path, capsys):
+def test_resuming_without_a_checkpoint_says_that_it_starts_over(pictures, tmp_path, capsys):
     code, _, err = run(capsys, *small(pictures, tmp_path / "out", "--epochs", 1, "--resume"))
     assert code == 0
     path = tmp_path / "out" / "fashion_resnet8.checkpoint.pt"
-    assert err.splitlines()[0] == f"no checkpoint at {path}: starting anew"
+    assert err.splitlines()[0] == f"no checkpoint at {path}: starting over"
 
 
 def test_without_a_domain_the_choice_is_named(pictures, tmp_path, capsys):
     code, _, err = run(capsys, f"folder:{pictures}", "--model", "resnet20", "--out", tmp_path / "out")
     assert code == 2
-    assert "choose one with --domain: photo, sketch" in err
+    assert "domain must be chosen with --domain" in err
+    assert "photo, sketch" in err
 
 
 def test_without_a_model_one_is_asked_for(pictures, tmp_path, capsys):
     code, _, err = run(capsys, f"folder:{pictures}", "--domain", "photo", "--out", tmp_path / "out")
     assert code == 2
-    assert "choose one with --model" in err
+    assert "model must be chosen with --model" in err
 
 
 def test_an_earlier_run_is_not_overwritten(pictures, tmp_path, capsys):
     assert run(capsys, *small(pictures, tmp_path / "out", "--epochs", 1))[0] == 0
     code, _, err = run(capsys, *small(pictures, tmp_path / "out", "--epochs", 1))
     assert code == 2
-    assert "go on with --resume, or choose another --out" in err
+    assert "continue with --resume, or choose another --out" in err
 
 
 @pytest.fixture

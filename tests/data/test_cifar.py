@@ -239,7 +239,7 @@ def test_labels_that_are_no_list_of_integers_are_a_clear_error(tmp_path, content
         (np.zeros((0, 32, 32, 3), np.uint8), np.zeros(0, int), r"test_images\.npy"),
         (np.zeros((2, 32, 32), np.uint8), np.zeros(2, int), r"test_images\.npy: expected uint8"),
         (np.zeros((2, 32, 32, 3), np.uint8), np.zeros(3, int), r"test_labels\.npy: 3 labels and 2 pictures"),
-        (np.zeros((2, 32, 32, 3), np.uint8), np.full(2, 0.5), r"test_labels\.npy: expected labels that are integers"),
+        (np.zeros((2, 32, 32, 3), np.uint8), np.full(2, 0.5), r"test_labels\.npy: labels must be integers"),
     ],
 )
 def test_arrays_of_another_kind_are_a_clear_error(tmp_path, images, labels, named):

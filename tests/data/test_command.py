@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from grotta.commands.data import app
 from grotta.data import CORRUPTIONS, DataNotFoundError, DownloadError, list_datasets, registry
+from grotta.data.entry import Entry
 
 runner = CliRunner()
 
@@ -150,17 +151,18 @@ def test_get_says_what_to_do_by_hand(tmp_path, name, parts):
 
 @pytest.mark.parametrize("name", ["mnist", "fashion-c"])
 def test_get_of_what_cannot_be_got_names_what_can(name):
-    with pytest.raises(ValueError, match="expected one of cifar10-c, .*imagenet; got"):
+    with pytest.raises(ValueError, match="must be one of cifar10-c, .*imagenet; got"):
         run("get", name)
 
 
 def test_get_downloads_into_the_cache_and_says_where_it_is(monkeypatch, own_cache, server):
     files = {name: server.put(f"{name}.gz", b"x") for name in ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")}
-    fetch = registry.FASHION.fetch
+    fetch = registry.CLEAN["fashion"].fetch
     monkeypatch.setitem(
         registry.ENTRIES,
         "fashion",
-        registry.Entry(
+        Entry(
+            name="fashion",
             title="",
             find=registry.ENTRIES["fashion"].find,
             looks_for="",
@@ -218,11 +220,11 @@ def test_corrupt_fails_when_a_picture_was_left_out(tmp_path, make_picture):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--severity", "high"], "severity: expected whole numbers"),
-        (["--severity", "7"], "severities: expected"),
-        (["--corruptions", "smoke"], "corruptions: expected"),
-        (["--scale", "huge"], "scale: expected"),
-        (["--seed", "-1"], "seed: expected"),
+        (["--severity", "high"], "severity must be whole numbers"),
+        (["--severity", "7"], "severities must be different ones of 1, 2, 3, 4, 5; got"),
+        (["--corruptions", "smoke"], "corruptions must be different ones of motion_blur"),
+        (["--scale", "huge"], "scale must be one of"),
+        (["--seed", "-1"], "seed must be at least 0, got -1"),
     ],
 )
 def test_a_wrong_option_of_corrupt_is_named(tmp_path, make_picture, arguments, message):

@@ -141,7 +141,7 @@ def test_a_picture_too_large_for_the_memory_is_left_out_and_named(source, tmp_pa
 def test_results_of_other_settings_are_not_mixed(source, tmp_path):
     corrupt_folder(source, tmp_path / "out", FOG)
     before = contents(tmp_path / "out")
-    with pytest.raises(ValueError, match=r"results of other settings \(grotta-corrupt\.json\)"):
+    with pytest.raises(ValueError, match=r"got .*out, which holds others \(grotta-corrupt\.json\)"):
         corrupt_folder(source, tmp_path / "out", Corruptor(corruptions=["fog"], seed=1, keep_size=True))
     assert contents(tmp_path / "out") == before
 
@@ -191,7 +191,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
 corrupt_folder(Path({str(source)!r}), Path({str(tmp_path / "out")!r}), Corruptor(corruptions=["fog"], keep_size=True))
 """
     result = subprocess.run([sys.executable, "-B", "-c", script], capture_output=True, text=True, check=False)
-    assert re.search(r"OSError: .*cannot be written: File too large: '.*/fog/5/.*\.JPEG'", result.stderr)
+    assert re.search(r"OSError: .*File too large: '.*/fog/5/.*\.JPEG'", result.stderr)
     assert set(contents(tmp_path / "out")) == {"grotta-corrupt.json", ".grotta-corrupt.json.lock"}
     assert corrupt_folder(source, tmp_path / "out", FOG).made == 3
     for name in pictures(tmp_path / "out"):
@@ -200,7 +200,7 @@ corrupt_folder(Path({str(source)!r}), Path({str(tmp_path / "out")!r}), Corruptor
 
 @pytest.mark.parametrize("out", ["photos", "photos/out"])
 def test_writing_into_the_source_is_refused(source, tmp_path, out):
-    with pytest.raises(ValueError, match="choose a folder beside it"):
+    with pytest.raises(ValueError, match="out must be a folder beside"):
         corrupt_folder(source, tmp_path / out, FOG)
 
 
@@ -231,5 +231,5 @@ def test_a_folder_without_pictures_is_a_clear_error(tmp_path, name):
     ],
 )
 def test_a_wrong_setting_is_named(options, argument):
-    with pytest.raises(ValueError, match=f"^{argument}:"):
+    with pytest.raises((ValueError, TypeError), match=f"^{argument} must be "):
         Corruptor(**options)

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 from skimage.util import random_noise
 
-from grotta.data.corruptions import CONSTANTS, SCALES, Scale, corrupt, filters
+from grotta.data.corruptions import SCALES, Scale, corrupt, filters, find_corruption
 from grotta.data.corruptions.frosting import PICTURES, frost_pictures
 from grotta.data.corruptions.pixels import Images
 from grotta.data.corruptions.plasma import plasma
@@ -29,13 +29,13 @@ def test_gaussian_noise_has_mean_zero_and_the_given_deviation(severity: int) -> 
     noise = corrupt(grey(127), "gaussian_noise", severity) / 255 - 127 / 255
     # Truncation lowers the mean by half a level.
     assert noise.mean() == pytest.approx(-0.5 / 255, abs=2e-3)
-    assert noise.std() == pytest.approx(CONSTANTS["gaussian_noise"]["cifar"][severity - 1], rel=0.02)
+    assert noise.std() == pytest.approx(find_corruption("gaussian_noise").constants["cifar"][severity - 1], rel=0.02)
 
 
 @pytest.mark.parametrize("severity", range(1, 6))
 @pytest.mark.parametrize("level", [20, 127])
 def test_shot_noise_has_the_mean_and_variance_of_photon_counts(level: int, severity: int) -> None:
-    photons = CONSTANTS["shot_noise"]["cifar"][severity - 1]
+    photons = find_corruption("shot_noise").constants["cifar"][severity - 1]
     values = corrupt(grey(level), "shot_noise", severity) / 255
     assert values.mean() == pytest.approx(level / 255, abs=3e-3)
     assert values.var() == pytest.approx(level / 255 / photons, rel=0.05)
@@ -43,7 +43,7 @@ def test_shot_noise_has_the_mean_and_variance_of_photon_counts(level: int, sever
 
 @pytest.mark.parametrize(("scale", "severity"), CASES)
 def test_impulse_noise_has_the_shares_of_scikit_image(scale: Scale, severity: int) -> None:
-    amount = CONSTANTS["impulse_noise"][scale][severity - 1]
+    amount = find_corruption("impulse_noise").constants[scale][severity - 1]
     own = corrupt(grey(100), "impulse_noise", severity, scale=scale)
     peer = np.uint8(255 * random_noise(grey(100) / 255, mode="s&p", amount=amount, rng=1))
     deviation = np.sqrt(amount / own.size)

@@ -14,7 +14,7 @@ from PIL import Image
 from scipy import ndimage
 from skimage import color, filters, transform
 
-from grotta.data.corruptions import CONSTANTS, CORRUPTIONS, SCALES, Scale, corrupt
+from grotta.data.corruptions import CORRUPTIONS, SCALES, Scale, corrupt, find_corruption
 from grotta.data.corruptions.apply import generator_for
 from grotta.data.corruptions.frosting import frost_pictures
 from grotta.data.corruptions.pixels import Images
@@ -38,7 +38,7 @@ def pictures(size: int, count: int = 2) -> Images:
 def both(name: str, scale: Scale, severity: int, reference: Callable[..., Array], random: bool) -> tuple[Images, Array]:
     """The corrupted pictures, and the reference's values on 0..255 before truncation."""
     clean = pictures(SIZES[scale])
-    constants = CONSTANTS[name][scale][severity - 1]
+    constants = find_corruption(name).constants[scale][severity - 1]
     constants = constants if isinstance(constants, tuple) else (constants,)
     values = []
     for number, image in enumerate(clean):
@@ -164,9 +164,9 @@ def fog(image: Images, rng: Rng, strength: float, decay: float) -> Array:
     return np.asarray((image / 255 + strength * plasma[..., None]) * brightest / (brightest + strength))
 
 
-def frost(image: Images, rng: Rng, share: float, strength: float) -> Array:
+def frost(image: Images, rng: Rng, share: float, strength: float, shrink: int) -> Array:
     size = len(image)
-    pictures = frost_pictures((size, size), 5 if size == 32 else 1)
+    pictures = frost_pictures((size, size), shrink)
     picture = pictures[rng.integers(5)]
     top, left = rng.integers(picture.shape[0] - size), rng.integers(picture.shape[1] - size)
     return (share * image + strength * picture[top : top + size, left : left + size]) / 255

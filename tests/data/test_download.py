@@ -44,10 +44,10 @@ def test_a_cut_connection_is_taken_up_where_it_stopped(server, tmp_path):
     assert server.ranges == ["", "bytes=1100000-", "bytes=1800000-"]
 
 
-def test_a_half_downloaded_file_is_gone_on_with_by_the_next_call(server, tmp_path):
+def test_the_next_call_resumes_a_half_downloaded_file(server, tmp_path):
     remote = server.put("a.bin", CONTENT)
     server.cut_after["/a.bin"] = [5000, 0]
-    with pytest.raises(DownloadError, match="5000 bytes are kept, and the next try goes on from there"):
+    with pytest.raises(DownloadError, match="5000 bytes are kept, and the next attempt resumes there"):
         download(remote, tmp_path)
     assert visible(tmp_path) == ["a.bin.part"]
     assert download(remote, tmp_path).read_bytes() == CONTENT

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 import grotta.data
-from grotta.data import DamagedDataError, DataNotFoundError, corrupt, fashion
+from grotta.data import DamagedDataError, DataNotFoundError, corrupt
+from grotta.data.sets import fashion
 
 
 def write_idx(path, array, pack=gzip.compress):

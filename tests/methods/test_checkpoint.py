@@ -15,9 +15,6 @@ from safetensors.torch import load_file, save_file
 import grotta
 from grotta.checks import batches, small_model
 from grotta.methods import registry
-from grotta.methods.checkpoint import write_atomically
-
-NO_PROCESS = 2**22 + 1  # more than the system counts to
 
 RUN = textwrap.dedent(
     """
@@ -134,46 +131,6 @@ def test_every_flipped_bit_of_the_header_is_noticed(saved: Path) -> None:
         saved.write_bytes(broken)
         with pytest.raises(ValueError, match="damaged|not one that an adapter wrote|format version"):
             grotta.load(saved, small_model())
-
-
-def half_written(saved: Path, process: int) -> Path:
-    """What a process that is writing ``saved`` has on disk."""
-    seen: list[Path] = []
-
-    def stopped(part: Path) -> None:
-        seen.append(part.with_name(part.name.replace(f"-{os.getpid()}-", f"-{process}-")))
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_atomically(saved, stopped)
-    seen[0].write_bytes(b"half")
-    return seen[0]
-
-
-def test_what_killed_processes_left_behind_is_removed(saved: Path) -> None:
-    leftover = half_written(saved, NO_PROCESS)
-    grotta.load(saved, small_model()).save(saved)
-    assert not leftover.exists()
-    assert list(saved.parent.iterdir()) == [saved]
-
-
-def test_what_others_are_writing_is_left_alone(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = [half_written(saved, os.getpid()), half_written(saved, 1)]
-    with monkeypatch.context() as elsewhere:
-        elsewhere.setattr("platform.node", lambda: "another-machine")
-        parts.append(half_written(saved, NO_PROCESS))  # there it may be one
-    grotta.load(saved, small_model()).save(saved)
-    assert all(part.exists() for part in parts)
-
-
-def test_a_link_stays_a_link_and_the_umask_is_heeded(saved: Path) -> None:
-    link = saved.with_name("link.safetensors")
-    link.symlink_to(saved)
-    grotta.load(link, small_model()).save(link)
-    assert link.is_symlink()
-    probe = saved.with_name("probe")
-    probe.touch()
-    assert saved.stat().st_mode == probe.stat().st_mode
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Published files of weights, and what is no file of weights."""
 
+import hashlib
 import pickle
 import traceback
 from pathlib import Path
@@ -9,6 +10,7 @@ import torch
 from torch import nn
 
 from grotta.models import create_model, load_weights
+from grotta.models.bundled import bundled_names, bundled_path
 from grotta.models.card import read_card
 from grotta.models.state_file import read_metadata, read_state, write_state
 from grotta.models.weights import classifier_name
@@ -54,7 +56,7 @@ def test_safetensors_load_and_keep_their_metadata(tmp_path, state):
     path = tmp_path / "weights.safetensors"
     write_state(path, state, {"card": "{}"})
     assert_same(read_state(path), state)
-    assert read_metadata(path) == {"card": "{}"}
+    assert read_metadata(path)["card"] == "{}"
     assert [entry.name for entry in tmp_path.iterdir()] == ["weights.safetensors"]
 
 
@@ -230,6 +232,33 @@ def test_the_classifier_can_stay_for_another_number_of_classes(state):
     assert torch.equal(model.features[0][0].weight, state["features.0.0.weight"])
 
 
+def test_one_flipped_bit_of_stored_weights_is_refused(tmp_path, state):
+    path = tmp_path / "weights.safetensors"
+    write_state(path, state, {"card": "{}"})
+    content = path.read_bytes()
+    header = 8 + int.from_bytes(content[:8], "little")
+    for position in range(header, len(content), (len(content) - header) // 50):
+        path.write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
+        with pytest.raises(ValueError, match=r"weights\.safetensors is damaged: .* does not match its checksum"):
+            create_model("fashion_resnet8", path)
+
+
+def test_every_bundled_file_has_a_checksum():
+    assert all("checksum" in read_metadata(bundled_path(name)) for name in bundled_names())
+
+
+def test_a_published_file_must_have_the_digest_that_its_name_gives(tmp_path, state):
+    torch.save(state, tmp_path / "plain.pth")
+    content = (tmp_path / "plain.pth").read_bytes()
+    good = tmp_path / f"net-{hashlib.sha256(content).hexdigest()[:8]}.pth"
+    good.write_bytes(content)
+    assert_same(read_state(good), state)
+    middle = len(content) // 2
+    good.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+    with pytest.raises(ValueError, match=r"net-.*\.pth is damaged: its sha256 starts with"):
+        read_state(good)
+
+
 def test_a_failed_write_leaves_the_old_file(tmp_path, state, monkeypatch):
     path = tmp_path / "weights.safetensors"
     write_state(path, state)
@@ -238,10 +267,10 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, state, monkeypatch):
     def full_disk(part, content):
         with part.open("wb") as file:
             file.write(content[:100])
-        raise OSError("no space left on device")
+        raise OSError(28, "No space left on device", str(part))
 
     monkeypatch.setattr(Path, "write_bytes", full_disk)
-    with pytest.raises(OSError, match=r"weights\.safetensors cannot be written \(no space left"):
+    with pytest.raises(OSError, match=r"No space left on device: .*/weights\.safetensors'$"):
         write_state(path, state)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]

@@ -9,8 +9,9 @@ import typer
 
 from grotta.data.corrupt_folder import Corruptor, corrupt_folder
 from grotta.data.corruptions import CORRUPTIONS, Scale
+from grotta.data.entry import Entry, Holding
 from grotta.data.errors import DataNotFoundError
-from grotta.data.registry import ENTRIES, Entry, Holding
+from grotta.data.registry import ENTRIES
 from grotta.data.roots import data_roots, download_dir
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
@@ -23,7 +24,7 @@ Json = Annotated[bool, typer.Option("--json", help="For programs: one JSON objec
 
 @app.command("list")
 def list_data(data_root: DataRoot = None, as_json: Json = False) -> None:
-    """Say of each data set what is here, where it was looked for, and how to get it.
+    """Say for each data set what is here, where it was looked for, and how to get it.
 
     Example: `grotta data list --data-root /data`
     """
@@ -54,7 +55,7 @@ def list_data(data_root: DataRoot = None, as_json: Json = False) -> None:
 
 
 def describe(name: str, entry: Entry, roots: tuple[Path, ...]) -> dict[str, Any]:
-    """What is to be said of a data set, as plain values."""
+    """What `list` says about a data set, as plain values."""
     holding, problem = Holding(), ""
     try:
         holding = entry.find(roots)
@@ -91,15 +92,15 @@ def get_data(
 ) -> None:
     """Download a data set, check it, and put it where it will be found.
 
-    A download that was cut goes on where it stopped. Some data sets are handed out by their authors only: of those it
-    says what to do.
+    A download that was cut resumes where it stopped. Some data sets have to be downloaded by hand: for those it says
+    what to do.
 
     Example: `grotta data get cifar10-c`
     """
     obtainable = [known for known, entry in ENTRIES.items() if entry.get]
     entry = ENTRIES.get(name)
     if entry is None or entry.get is None:
-        raise ValueError(f"name: expected one of {', '.join(obtainable)}; got {name!r}")
+        raise ValueError(f"name must be one of {', '.join(obtainable)}; got {name!r}")
     root = download_dir() if data_root is None else data_root.expanduser()
     root.mkdir(parents=True, exist_ok=True)
     entry.get(root)
@@ -116,7 +117,7 @@ def corrupt_data(
     source: Annotated[Path, typer.Argument(metavar="DIR", help="Your pictures, in class folders or not.")],
     out: Annotated[Path, typer.Option(help="Where to put the corrupted copies.")],
     severity: Annotated[str, typer.Option(help="1 to 5, or several: 1,3,5.")] = "5",
-    corruptions: Annotated[str, typer.Option(help="Some of the fifteen, with commas; all by default.")] = "",
+    corruptions: Annotated[str, typer.Option(help="Names with commas; by default the benchmark's fifteen.")] = "",
     scale: Annotated[str, typer.Option(help="Of the constants: imagenet (224 pixels) or cifar (32).")] = "imagenet",
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
     keep_size: Annotated[bool, typer.Option("--keep-size", help="Do not resize and crop to 224 or 32.")] = False,
@@ -153,5 +154,5 @@ def _names(text: str) -> list[str]:
 
 def _whole_number(argument: str, text: str) -> int:
     if not text.isdecimal():
-        raise ValueError(f"{argument}: expected whole numbers with commas, got {text!r}")
+        raise ValueError(f"{argument} must be whole numbers separated by commas, got {text!r}")
     return int(text)

@@ -1,7 +1,8 @@
-"""What a source model is trained and measured on: a data set, or one domain of it, as two parts that share nothing."""
+"""What a source model is trained and measured on: a data set, or domains of it, as two parts that share nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,15 +11,15 @@ from torch import Tensor
 
 import grotta.data
 from grotta.data import DomainDataset
-from grotta.data.decode import short_side
-from grotta.data.imagenet import find_clean, find_training, list_clean
-from grotta.data.pictures import PictureDataset
-from grotta.data.roots import data_roots
+from grotta.data.options import Options
+from grotta.data.registry import find_entry
+from grotta.data.roots import data_roots, naming_the_root
 from grotta.models.card import TrainingData
 from grotta.models.training import Images
 
 _IN_MEMORY_BYTES = 2 << 30
 _HELD_OUT = 0.1
+_WORDS = {"train": "the training pictures", "test": "the test pictures", "val": "the validation pictures"}
 
 
 @dataclass(frozen=True)
@@ -44,79 +45,66 @@ class Split:
     data: TrainingData
 
 
-def open_source(name: str, domain: str | None, image_size: int, root: Path | None) -> DomainDataset:
-    """Open data set ``name``; a clean set (``cifar10``) goes by the name of its corruptions (``cifar10-c``).
+def open_source(name: str, domains: Sequence[str], image_size: int, root: Path | None) -> DomainDataset:
+    """Open ``domains`` of data set ``name``, or without any what the data set itself keeps for training.
 
-    With ImageNet it is the other way round, unless a ``domain`` of its corruptions is asked for: its clean pictures
-    are files, as a data set's are.
+    A clean set (``cifar10``) has no domains of its own; they are looked for in its corruptions (``cifar10-c``).
     """
-    if name == "imagenet" or (name == "imagenet-c" and domain is None):
-        return open_imagenet(image_size, root)
-    known = f"{name}-c" if f"{name}-c" in grotta.data.list_datasets() else name
-    return grotta.data.load(known, root=root, image_size=image_size)
+    entry = find_entry(name, "dataset")
+    if not domains and entry.train is not None:
+        with naming_the_root(root):
+            return entry.train(Options(roots=data_roots(root), image_size=image_size))
+    known = name if entry.open is not None else entry.corrupted
+    return grotta.data.load(known, root=root, domains=domains or None, image_size=image_size)
 
 
-def open_imagenet(image_size: int, root: Path | None) -> DomainDataset:
-    """ImageNet's training pictures as domain ``train`` and its validation pictures as ``val``, those that are here."""
-    roots = data_roots(root)
-    folders = {"train": find_training(roots), "val": find_clean(roots)}
-    if folders["train"] is None:
-        return grotta.data.load("imagenet", root=root, image_size=image_size)
-    found = {domain: list_clean(folder) for domain, folder in folders.items() if folder is not None}
-    classes = found["train"][0]
-    # Pictures with a list of labels have numbers for names of classes: their places among the sorted folders.
-    named = [names for names, listing in found.values() if not (listing.folder / "labels.json").is_file()]
-    if any(names != classes for names in named):
-        raise ValueError(f"the class folders of {folders['val']} are not those of {folders['train']}")
-    listings = {domain: listing for domain, (_, listing) in found.items()}
-    return PictureDataset(
-        name="imagenet",
-        domains=tuple(listings),
-        class_names=classes,
-        image_shape=(3, image_size, image_size),
-        provenance="original",
-        list_domain=listings.__getitem__,
-        resize=short_side(image_size),
-    )
-
-
-def choose_split(dataset: DomainDataset, domain: str | None, root: Path | None, seed: int) -> Split:
-    """The split of the chosen or only ``domain``, or what the data set itself keeps apart to train and to measure."""
-    if domain is not None:
-        return domain_split(dataset, domain, seed)
-    if dataset.provenance != "original":
-        return clean_split(dataset, root)
-    if dataset.name == "imagenet" and dataset.domains == ("train", "val"):
-        return imagenet_split(dataset)
-    if len(dataset.domains) > 1:
+def choose_split(dataset: DomainDataset, domains: Sequence[str], seed: int) -> Split:
+    """The pair of domains that a data set keeps to train and to measure, or a split of the chosen or only domains."""
+    if not domains and len(dataset.domains) == 2 and set(dataset.domains) <= _WORDS.keys():
+        trained, measured = (
+            take(dataset, domain, torch.arange(len(dataset.labels(domain)))) for domain in dataset.domains
+        )
+        return _split(dataset, trained, measured, *(_WORDS[domain] for domain in dataset.domains))
+    if not domains and len(dataset.domains) > 1:
         choice = ", ".join(dataset.domains)
-        raise ValueError(f"domain: {dataset.name} has several; choose one with --domain: {choice}")
-    return domain_split(dataset, dataset.domains[0], seed)
+        raise ValueError(f"domain must be chosen with --domain, as {dataset.name} has several: {choice}")
+    return domain_split(dataset, domains or dataset.domains, seed)
 
 
-def domain_split(dataset: DomainDataset, domain: str, seed: int) -> Split:
-    """Nine tenths of one domain to train on, the rest to measure on."""
-    count = len(dataset.labels(domain))
-    if count < 2:
-        raise ValueError(f"domain {domain!r} of {dataset.name} has {count} images; at least 2 are needed")
-    trained, measured = (take(dataset, domain, positions) for positions in held_out(count, seed))
-    return _split(dataset, trained, measured, f"nine tenths of domain {domain}", f"the other tenth of domain {domain}")
+def domain_split(dataset: DomainDataset, domains: Sequence[str], seed: int) -> Split:
+    """Nine tenths of each domain to train on, the rest to measure on."""
+    parts: tuple[list[tuple[Images, Tensor]], list[tuple[Images, Tensor]]] = ([], [])
+    for domain in domains:
+        count = len(dataset.labels(domain))
+        if count < 2:
+            raise ValueError(f"domain {domain!r} of {dataset.name} has {count} images; at least 2 are needed")
+        for part, positions in zip(parts, held_out(count, seed)):
+            part.append(take(dataset, domain, positions))
+    which = f"domain{'s' if len(domains) > 1 else ''} {', '.join(domains)}"
+    trained, measured = map(_joined, parts)
+    return _split(dataset, trained, measured, f"nine tenths of {which}", f"the other tenth of {which}")
 
 
-def imagenet_split(dataset: DomainDataset) -> Split:
-    """ImageNet's training pictures to train on, its validation pictures to measure on."""
-    trained, measured = (
-        take(dataset, domain, torch.arange(len(dataset.labels(domain)))) for domain in ("train", "val")
-    )
-    return _split(dataset, trained, measured, "the training pictures", "the validation pictures")
+@dataclass(frozen=True)
+class _Joined:
+    """The images of several parts, one after the other."""
+
+    parts: tuple[Images, ...]
+    starts: Tensor
+
+    def __getitem__(self, indices: Tensor, /) -> Tensor:
+        which = torch.searchsorted(self.starts, indices, right=True) - 1
+        pieces = [(number, which == number) for number in sorted(set(which.tolist()))]
+        found = torch.cat([self.parts[number][indices[here] - self.starts[number]] for number, here in pieces])
+        return found[torch.cat([here.nonzero().flatten() for _, here in pieces]).argsort()]
 
 
-def clean_split(dataset: DomainDataset, root: Path | None) -> Split:
-    """The clean training set behind a corrupted data set, measured on the clean test set."""
-    clean = dataset.name.removesuffix("-c")
-    trained = grotta.data.load_clean(clean, split="train", root=root)
-    measured = grotta.data.load_clean(clean, split="test", root=root)
-    return _split(dataset, trained, measured, "the clean training set", "the clean test set")
+def _joined(parts: Sequence[tuple[Images, Tensor]]) -> tuple[Images, Tensor]:
+    labels = torch.cat([labels for _, labels in parts])
+    if len(parts) == 1:
+        return parts[0][0], labels
+    starts = torch.tensor([0, *(len(labels) for _, labels in parts[:-1])]).cumsum(0)
+    return _Joined(tuple(images for images, _ in parts), starts), labels
 
 
 def held_out(count: int, seed: int, share: float = _HELD_OUT) -> tuple[Tensor, Tensor]:

@@ -6,15 +6,15 @@ import json
 import shlex
 from dataclasses import fields
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Annotated, Self
 
 import torch
 import typer
 from torch import nn
 
+from grotta._files import require_writable, write
 from grotta.bench.cell.inputs import check_device
-from grotta.commands.options import DataRoot, Device, Json
+from grotta.commands.options import DataRoot, Device, Json, comma_separated
 from grotta.commands.source_data import choose_split, open_source
 from grotta.models.bundled import bundled_path
 from grotta.models.card import card_markdown, make_card, read_card
@@ -47,16 +47,6 @@ def _origin(path: Path) -> str:
     """How the weights in ``path`` were made, if they are a model of this command."""
     card = read_card(path)
     return f" (`{card['command']}`, accuracy {100 * card['accuracy']:.2f} %)" if card else ""
-
-
-def make_folder(out: Path) -> None:
-    """Make the folder for the results and write to it: that it cannot be should be known before hours of training."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=out):
-            pass
-    except OSError as error:
-        raise OSError(f"out: {out} is not a folder that can be written to ({error.strerror})") from error
 
 
 def command_line(dataset: str, model: str, recipe: Recipe, half: bool, **options: str | int | None) -> str:
@@ -114,7 +104,7 @@ class Reporter:
 
 def train(
     dataset: Annotated[str, typer.Argument(help="A data set's name (grotta data list) or folder:PATH.")],
-    domain: Annotated[str | None, typer.Option(help="Train on this domain of the data set.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Train on this domain of the data set, or several: a,b.")] = None,
     model: Annotated[str | None, typer.Option(help="Network; by default the data set's own.")] = None,
     weights: Annotated[str | None, typer.Option(help="File of weights to start from, or 'bundled'.")] = None,
     image_size: Annotated[int, typer.Option(help="Side of pictures read from files.")] = _IMAGE_SIZE,
@@ -131,7 +121,7 @@ def train(
     seed: Annotated[int, typer.Option(help="Of weights, order and augmentation.")] = _DEFAULT.seed,
     note: Annotated[str, typer.Option(help="A remark for the model card.")] = "",
     half: Annotated[bool, typer.Option("--half", help="Store kernels as float16.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint.")] = False,
     device: Device = "cpu",
     data_root: DataRoot = None,
     json_output: Json = False,
@@ -143,19 +133,20 @@ def train(
     recipe = Recipe(epochs, batch_size, lr, momentum, weight_decay, label_smoothing, warmup, shift, flip, seed)
     check_device(device)
     place = torch.device(device)
-    source = open_source(dataset, domain, image_size, data_root)
+    domains = comma_separated(domain) or []
+    source = open_source(dataset, domains, image_size, data_root)
     name = model or source.default_model
     if not name:
-        raise ValueError(f"model: {dataset} has no network of its own; choose one with --model (e.g. mobilenet_v2)")
+        raise ValueError(f"model must be chosen with --model (e.g. mobilenet_v2), as {dataset} has no default network")
     checkpoint = out / f"{name}.checkpoint.pt"
     if checkpoint.exists() and not resume:
-        raise ValueError(f"{checkpoint} is there already: go on with --resume, or choose another --out")
-    split = choose_split(source, domain, data_root, seed)
+        raise ValueError(f"{checkpoint} exists already: continue with --resume, or choose another --out")
+    split = choose_split(source, domains, seed)
     network, start = prepare_model(name, weights, source.num_classes, seed)
     network.to(place)
-    make_folder(out)
+    require_writable(out)
     if resume and not checkpoint.exists():
-        typer.echo(f"no checkpoint at {checkpoint}: starting anew", err=True)
+        typer.echo(f"no checkpoint at {checkpoint}: starting over", err=True)
     with Reporter(f"Training {name}", epochs) as reporter:
         history = train_model(
             network,
@@ -193,6 +184,6 @@ def train(
     )
     line = json.dumps(card, allow_nan=False)
     write_state(file, network.state_dict(), {"card": line}, half=half)
-    file.with_suffix(".json").write_text(json.dumps(card, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    file.with_suffix(".md").write_text(card_markdown(card), encoding="utf-8")
+    write(file.with_suffix(".json"), f"{json.dumps(card, indent=2, allow_nan=False)}\n".encode())
+    write(file.with_suffix(".md"), card_markdown(card).encode())
     typer.echo(line if json_output else f"{file}: accuracy {100 * card['accuracy']:.2f} %")

@@ -1,4 +1,4 @@
-"""Data sets with several domains, the fifteen corruptions, and downloads that check what they got.
+"""Data sets with several domains, corruptions of pictures, and downloads that are verified.
 
 >>> import grotta.data
 >>> data = grotta.data.load("fashion-c")
@@ -6,7 +6,7 @@
 (('motion_blur', 'snow'), (3, 32, 32), 10)
 """
 
-from grotta.data.corruptions import CORRUPTIONS, corrupt
+from grotta.data.corruptions import CORRUPTIONS, corrupt, corruption, list_corruptions
 from grotta.data.dataset import DomainDataset
 from grotta.data.errors import DamagedDataError, DataNotFoundError, DownloadError
 from grotta.data.loading import list_datasets, load, load_clean
@@ -18,6 +18,8 @@ __all__ = [
     "DomainDataset",
     "DownloadError",
     "corrupt",
+    "corruption",
+    "list_corruptions",
     "list_datasets",
     "load",
     "load_clean",

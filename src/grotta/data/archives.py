@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from grotta.data.arrays import require_space
+from grotta._files import require_space
 from grotta.data.errors import DamagedDataError
 
 

@@ -1,11 +1,7 @@
 """Arrays on disk that are made once: written whole or not at all, checked when opened, made again when damaged."""
 
-import contextlib
-import errno
 import hashlib
 import json
-import os
-import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +10,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from grotta import _files
 from grotta.data.errors import DamagedDataError
-from grotta.data.locks import locked
 
 Images = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]
@@ -34,7 +30,8 @@ def cached_images(path: Path, shape: tuple[int, ...], fill: Callable[[Images], N
     want the same file at once do the work once, and a file is never seen half-written.
     """
     if not _is_sound(path, shape):
-        with locked(path):
+        _files.require_writable(path.parent, "GROTTA_CACHE")
+        with _files.locked(path):
             if not _is_sound(path, shape):
                 _make(path, shape, fill)
     images: Images = np.load(path, mmap_mode="r")
@@ -58,40 +55,22 @@ def load_npy(path: Path) -> npt.NDArray[Any]:
 def checked_labels(labels: npt.NDArray[Any], path: Path, num_classes: int | None = None) -> Labels:
     """Labels (n,) as int64; an error that names ``path`` if they are anything else than indices of classes."""
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
-        raise DamagedDataError(f"{path}: expected labels that are integers (n,), found {labels.dtype} {labels.shape}")
+        raise DamagedDataError(f"{path}: labels must be integers (n,), found {labels.dtype} {labels.shape}")
     if num_classes is not None and not (labels.min() >= 0 and labels.max() < num_classes):
         found = f"{labels.min()} to {labels.max()}"
         raise DamagedDataError(f"{path}: expected labels from 0 to {num_classes - 1}, found {found}")
     return labels.astype(np.int64)
 
 
-def require_space(folder: Path, needed: int, purpose: str) -> None:
-    """Fail before the work begins if ``folder`` has not ``needed`` bytes to spare."""
-    folder.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        message = f"{purpose} needs {needed / 1e6:.0f} MB in {folder}, where {free / 1e6:.0f} MB are free"
-        raise OSError(errno.ENOSPC, message)
-
-
 def _make(path: Path, shape: tuple[int, ...], fill: Callable[[Images], None]) -> None:
-    require_space(path.parent, int(np.prod(shape)), f"making {path.name}")
-    for stale in path.parent.glob(f".{path.name}.*.tmp"):
-        with contextlib.suppress(OSError):
-            stale.unlink()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    _files.require_space(path.parent, int(np.prod(shape)), f"making {path.name}")
+    with _files.replacing(path) as temporary:
         array = np.lib.format.open_memmap(temporary, mode="w+", dtype=np.uint8, shape=shape)
         fill(array)
         array.flush()
         del array
         summary = {"shape": shape, "dtype": "uint8", "sha256": _digest(temporary)}
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    note = path.with_name(f".{path.name}.json.{os.getpid()}.tmp")
-    note.write_text(json.dumps(summary))
-    note.replace(path.with_suffix(".json"))
+    _files.write(path.with_suffix(".json"), json.dumps(summary).encode())
     _sound.add(_identity(path))
 
 

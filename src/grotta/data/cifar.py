@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100: found in a data root in any of the layouts they are handed around in, read without pickle."""
+"""The layouts in which CIFAR-10 and CIFAR-100 are distributed: found in a data root, read without pickle."""
 
 import json
 import tarfile
@@ -16,22 +16,6 @@ from grotta.data.arrays import Images, Labels, Reader, Split, checked_labels, lo
 from grotta.data.decode import open_picture
 from grotta.data.errors import DamagedDataError
 
-# fmt: off
-CIFAR10_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-CIFAR100_CLASSES = (
-    "apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle", "bottle", "bowl",
-    "boy", "bridge", "bus", "butterfly", "camel", "can", "castle", "caterpillar", "cattle", "chair",
-    "chimpanzee", "clock", "cloud", "cockroach", "couch", "crab", "crocodile", "cup", "dinosaur", "dolphin",
-    "elephant", "flatfish", "forest", "fox", "girl", "hamster", "house", "kangaroo", "keyboard", "lamp",
-    "lawn_mower", "leopard", "lion", "lizard", "lobster", "man", "maple_tree", "motorcycle", "mountain",
-    "mouse", "mushroom", "oak_tree", "orange", "orchid", "otter", "palm_tree", "pear", "pickup_truck",
-    "pine_tree", "plain", "plate", "poppy", "porcupine", "possum", "rabbit", "raccoon", "ray", "road",
-    "rocket", "rose", "sea", "seal", "shark", "shrew", "skunk", "skyscraper", "snail", "snake", "spider",
-    "squirrel", "streetcar", "sunflower", "sweet_pepper", "table", "tank", "telephone", "television",
-    "tiger", "tractor", "train", "trout", "tulip", "turtle", "wardrobe", "whale", "willow_tree", "wolf",
-    "woman", "worm",
-)
-# fmt: on
 COUNTS: dict[Split, int] = {"train": 50_000, "test": 10_000}  # the same in both
 
 

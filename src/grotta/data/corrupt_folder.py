@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from grotta import _files
+from grotta._check import check_one_of, check_whole
 from grotta.data.arrays import Images
-from grotta.data.corruptions import CORRUPTIONS, Scale, corrupt
+from grotta.data.corruptions import BENCHMARK_DOMAINS, SEVERITIES, Scale, corrupt, list_corruptions
 from grotta.data.decode import SUFFIXES, open_picture, resize_and_crop, short_side
 from grotta.data.errors import DamagedDataError, DataNotFoundError
-from grotta.data.locks import locked
 from grotta.data.progress import progress
 from grotta.data.regenerate import generator_version
-from grotta.data.whole_files import write_whole
 
 SIDE: dict[Scale, int] = {"cifar": 32, "imagenet": 224}
 SMALLEST = 8  # side of a picture that can be corrupted
@@ -40,25 +40,22 @@ class Corruptor:
         keep_size: leave pictures as large as they are; lengths of blurs and the like stay those for 32 or 224 pixels.
     """
 
-    corruptions: Sequence[str] = CORRUPTIONS
+    corruptions: Sequence[str] = BENCHMARK_DOMAINS
     severities: Sequence[int] = (5,)
     scale: Scale = "imagenet"
     seed: int = 0
     keep_size: bool = False
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.corruptions if name not in CORRUPTIONS]
-        if unknown or not self.corruptions or len(set(self.corruptions)) < len(self.corruptions):
-            raise ValueError(
-                f"corruptions: expected different ones of {', '.join(CORRUPTIONS)}; got {list(self.corruptions)}"
-            )
-        different = set(self.severities)
-        if not different or not different <= {1, 2, 3, 4, 5} or len(different) < len(self.severities):
-            raise ValueError(f"severities: expected different ones of 1 to 5, got {list(self.severities)}")
-        if self.scale not in SIDE:
-            raise ValueError(f"scale: expected one of {', '.join(SIDE)}; got {self.scale!r}")
-        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or self.seed < 0:
-            raise ValueError(f"seed: expected an integer of at least 0, got {self.seed!r}")
+        _check_different("corruptions", self.corruptions, list_corruptions())
+        _check_different("severities", self.severities, range(1, SEVERITIES + 1))
+        check_one_of("scale", self.scale, SIDE)
+        check_whole("seed", self.seed, at_least=0)
+
+
+def _check_different(argument: str, values: Sequence[object], known: Sequence[object]) -> None:
+    if not values or not set(values) <= set(known) or len(set(values)) < len(values):
+        raise ValueError(f"{argument} must be different ones of {', '.join(map(str, known))}; got {list(values)}")
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ def corrupt_folder(source: Path, out: Path, corruptor: Corruptor) -> Outcome:
     made, damaged = 0, []
     label = f"Corrupting {len(names)} pictures in {len(wanted)} ways"
     pool = ThreadPoolExecutor(os.cpu_count())
-    with locked(out / SETTINGS_FILE):
+    with _files.locked(out / SETTINGS_FILE):
         _settle(out / SETTINGS_FILE, corruptor)
         with progress(label, len(names) * len(wanted), unit="files") as advance, _stopping(pool):
             for task in [pool.submit(_corrupt_picture, source, name, out, corruptor, wanted) for name in names]:
@@ -114,7 +111,7 @@ def _picture_names(source: Path, out: Path) -> list[str]:
     if not source.is_dir():
         raise DataNotFoundError(f"{source} is not a folder")
     if out.resolve().is_relative_to(source.resolve()):
-        raise ValueError(f"out: {out} is inside {source}; choose a folder beside it")
+        raise ValueError(f"out must be a folder beside {source}, got {out}, which is inside it")
     names = sorted(
         path.relative_to(source).as_posix()
         for path in source.rglob("*")
@@ -140,17 +137,19 @@ def _settle(path: Path, corruptor: Corruptor) -> None:
         "generator": generator_version(),
     }
     if not path.is_file():
-        write_whole(path, json.dumps(settings, indent=1).encode())
+        _files.write(path, json.dumps(settings, indent=1).encode())
         return
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise DamagedDataError(
             f"{path} cannot be read ({error}); choose another folder, "
-            "or remove that file if what is beside it was made with the present settings"
+            "or remove that file if the results beside it were made with the present settings"
         ) from error
     if found != settings:
-        raise ValueError(f"out: {path.parent} holds results of other settings ({path.name}); choose another folder")
+        raise ValueError(
+            f"out must be a folder for results of these settings, got {path.parent}, which holds others ({path.name})"
+        )
 
 
 def _corrupt_picture(
@@ -197,4 +196,4 @@ def _write(path: Path, pixels: Images) -> None:
     # Pillow says nothing when a disk is full and a file stays short, so it does not get to write files.
     content = io.BytesIO()
     Image.fromarray(pixels).save(content, "JPEG", quality=QUALITY, optimize=True)
-    write_whole(path, content.getvalue())
+    _files.write(path, content.getvalue(), bulk=True)

@@ -9,15 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from grotta.data.arrays import Images, Labels, checked_labels, load_npy
-from grotta.data.clean import CleanSet, digest, read_clean, read_test_images
-from grotta.data.corruptions import CORRUPTIONS
+from grotta.data.clean import SIZE, CleanSet, digest, open_training, read_clean, read_test_images
+from grotta.data.corruptions import BENCHMARK_DOMAINS, SEVERITIES, list_corruptions
 from grotta.data.dataset import ArrayDataset, same_labels
+from grotta.data.entry import Entry, Holding
 from grotta.data.errors import DamagedDataError, DataNotFoundError
 from grotta.data.options import Options
 from grotta.data.regenerate import Regenerated
-
-SEVERITIES = 5
-SIZE = (32, 32)  # of the published pictures
 
 
 @dataclass(frozen=True)
@@ -67,29 +65,32 @@ def _digest_once(arrays: Published, corruption: str, size: int, changed: int) ->
     return hashlib.blake2b(arrays.images(corruption).data, digest_size=16).hexdigest()
 
 
-def find_published(folder_name: str, roots: Sequence[Path], domains: Sequence[str] = CORRUPTIONS) -> Path | None:
+def find_published(folder_name: str, roots: Sequence[Path], domains: Sequence[str] = BENCHMARK_DOMAINS) -> Path | None:
     """The first folder of that name, in a root or a root itself, with all that is published for these domains.
 
-    If there is none, the first with any published array: what it lacks is to be named, not to be made up for by
+    If there is none, the first with any published array: what it lacks is named in an error, not replaced by
     regenerated pictures.
     """
     folders = [folder for root in roots for folder in (root / folder_name, root) if folder.name == folder_name]
     whole = (folder for folder in folders if not missing_arrays(folder, domains))
-    begun = (folder for folder in folders if len(missing_arrays(folder)) <= len(CORRUPTIONS))
+    begun = (folder for folder in folders if len(missing_arrays(folder)) <= len(BENCHMARK_DOMAINS))
     return next(whole, None) or next(begun, None)
 
 
-def missing_arrays(folder: Path, domains: Sequence[str] = CORRUPTIONS) -> list[str]:
+def missing_arrays(folder: Path, domains: Sequence[str] = BENCHMARK_DOMAINS) -> list[str]:
     """The published files for these domains that are not in a folder."""
     return [name for name in ("labels.npy", *(f"{domain}.npy" for domain in domains)) if not (folder / name).is_file()]
 
 
-def open_corrupted(
-    name: str, clean: CleanSet, options: Options, *, published: str = "", default_model: str = ""
-) -> ArrayDataset:
-    """The fifteen corruptions of a clean test set; ``published`` is the folder name of its published arrays."""
-    domains = options.choose(CORRUPTIONS)
-    folder = find_published(published, options.roots, domains) if published else None
+def open_corrupted(clean: CleanSet, published: str, options: Options) -> ArrayDataset:
+    """Corruptions of a clean test set; ``published`` is the folder name of its published arrays, or ``""``.
+
+    Where any other than the fifteen of the benchmark is asked for, which no published folder holds, all of them are
+    regenerated.
+    """
+    domains = options.choose(BENCHMARK_DOMAINS, list_corruptions)
+    in_benchmark = set(domains) <= set(BENCHMARK_DOMAINS)
+    folder = find_published(published, options.roots, domains) if published and in_benchmark else None
     if folder is not None:
         missing = missing_arrays(folder, domains)
         if missing:
@@ -112,13 +113,46 @@ def open_corrupted(
         )
         open_images, open_labels, identify = regenerated, partial(same_labels, labels), regenerated.identity
     return ArrayDataset(
-        name=name,
+        name=clean.corrupted,
         domains=domains,
         class_names=clean.class_names,
         image_shape=(3, height, width),
         provenance="published" if folder else "regenerated",
-        default_model=default_model,
+        default_model=clean.default_model,
         open_images=open_images,
         open_labels=open_labels,
         identify=identify,
     )
+
+
+def corrupted_entry(
+    clean: CleanSet,
+    *,
+    title: str,
+    get: Callable[[Path], None] | None,
+    size: str,
+    published: str = "",
+    looks_for: str = "",
+) -> Entry:
+    """The entry of the corruptions of a clean set, with the folder name of its published arrays if there are any."""
+    return Entry(
+        name=clean.corrupted,
+        title=title,
+        open=partial(open_corrupted, clean, published),
+        train=partial(open_training, clean),
+        find=partial(_find, clean, published),
+        looks_for=looks_for or f"{published}/*.npy; else {clean.looks_for}",
+        get=get,
+        size=size,
+    )
+
+
+def _find(clean: CleanSet, published: str, roots: Sequence[Path]) -> Holding:
+    folder = find_published(published, roots) if published else None
+    if folder is not None:
+        lacking = missing_arrays(folder)
+        usable = "labels.npy" not in lacking and len(lacking) < len(BENCHMARK_DOMAINS)
+        missing = tuple(f"{name} in {folder}" for name in lacking)
+        return Holding((("published", folder),) if usable else (), missing)
+    test = clean.find("test", roots)
+    return Holding() if test is None else Holding(((f"regenerated from {clean.name}", test[0]),))

@@ -4,16 +4,18 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from grotta.data.arrays import Images, Labels
 
-Indices = Sequence[int] | npt.NDArray[np.integer[Any]] | Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    Indices = Sequence[int] | npt.NDArray[np.integer[Any]] | Tensor
+
 _PIECE = 1024
 Provenance = Literal["published", "regenerated", "original"]
 
@@ -48,7 +50,7 @@ class DomainDataset(ABC):
         """The labels of a domain: int64 (n,)."""
 
     @abstractmethod
-    def images(self, domain: str, indices: Indices) -> Tensor:
+    def images(self, domain: str, indices: "Indices") -> "Tensor":
         """The pictures of a domain at ``indices``, in that order: uint8 (len(indices), 3, H, W)."""
 
     def identity(self, domain: str) -> str:
@@ -68,18 +70,18 @@ class DomainDataset(ABC):
         for domain in self.domains:
             self.images(domain, [])
 
-    def _positions(self, domain: str, indices: Indices, count: int) -> npt.NDArray[np.int64]:
+    def _positions(self, domain: str, indices: "Indices", count: int) -> npt.NDArray[np.int64]:
         positions = np.asarray(indices)
         if positions.ndim != 1 or (positions.size and positions.dtype.kind not in "iu"):
-            raise ValueError(f"indices: expected integers (n,), got {positions.dtype} {positions.shape}")
+            raise ValueError(f"indices must be integers (n,), got {positions.dtype} {positions.shape}")
         if positions.size and not (positions.min() >= 0 and positions.max() < count):
             wrong = positions[(positions < 0) | (positions >= count)][0]
-            raise IndexError(f"indices: {wrong} is outside domain {domain!r} with its {count} images")
+            raise IndexError(f"indices must be in [0, {count}), the images of domain {domain!r}, got {wrong}")
         return positions.astype(np.int64)
 
     def _check_domain(self, domain: str) -> None:
         if domain not in self.domains:
-            raise ValueError(f"domain: {self.name} has no {domain!r}; it has {', '.join(self.domains)}")
+            raise ValueError(f"domain must be one of {', '.join(self.domains)}, those of {self.name}; got {domain!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +104,7 @@ class ArrayDataset(DomainDataset):
         self._check_domain(domain)
         return self.open_labels(domain)
 
-    def images(self, domain: str, indices: Indices) -> Tensor:
+    def images(self, domain: str, indices: "Indices") -> "Tensor":
         """The pictures of a domain at ``indices``, in that order: uint8 (len(indices), 3, H, W)."""
         self._check_domain(domain)
         if domain not in self._opened:
@@ -124,10 +126,12 @@ def same_labels(labels: Labels, domain: str) -> Labels:
     return labels.copy()
 
 
-def to_nchw(images: Images) -> Tensor:
+def to_nchw(images: Images) -> "Tensor":
     """Pictures (n, H, W, 3) as a contiguous tensor (n, 3, H, W).
 
     >>> to_nchw(np.zeros((2, 8, 9, 3), np.uint8)).shape
     torch.Size([2, 3, 8, 9])
     """
+    import torch
+
     return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))

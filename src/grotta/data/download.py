@@ -1,4 +1,4 @@
-"""Downloads that go on where they stopped, and that are not kept unless they are what was asked for."""
+"""Downloads that resume where they stopped, and are kept only if they match their published checksum."""
 
 import errno
 import hashlib
@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from grotta._files import locked, require_space
 from grotta._version import __version__
-from grotta.data.arrays import require_space
 from grotta.data.errors import DownloadError
-from grotta.data.locks import locked
 from grotta.data.progress import progress
 
 TIMEOUT_SECONDS = 30
@@ -48,8 +47,8 @@ class Remote:
 def download(remote: Remote, folder: Path) -> Path:
     """Download ``remote`` into ``folder`` unless it is there already, and return its path.
 
-    Bytes are collected in a ``.part`` file. A cut connection leaves it behind and the next call goes on from there;
-    what turns out not to be the published file is removed, and the next call starts afresh.
+    Bytes are collected in a ``.part`` file. A cut connection leaves it behind and the next call resumes it; what
+    turns out not to be the published file is removed, and the next call starts over.
 
     Raises:
         DownloadError: with the address and the reason.
@@ -60,10 +59,10 @@ def download(remote: Remote, folder: Path) -> Path:
     with locked(target):
         if target.is_file() and _wrong(target, remote) is None:
             return target
-        went_on = part.exists()
+        resumed = part.exists()
         _fill(part, remote)
         wrong = _wrong(part, remote)
-        if wrong and went_on:  # perhaps only what was there before is at fault
+        if wrong and resumed:  # the part that was there before may be the wrong one
             part.unlink()
             _fill(part, remote)
             wrong = _wrong(part, remote)
@@ -83,7 +82,7 @@ def _wrong(path: Path, remote: Remote) -> str | None:
 
 
 def _fill(part: Path, remote: Remote) -> None:
-    """Fetch what is missing of ``part``; after a cut, go on for as long as each try brings more."""
+    """Fetch what is missing of ``part``; after a cut, resume as long as each attempt brings more."""
     while True:
         start = part.stat().st_size if part.exists() else 0
         try:
@@ -98,7 +97,7 @@ def _fill(part: Path, remote: Remote) -> None:
                 raise
             now = part.stat().st_size if part.exists() else 0
             if now <= start:
-                kept = f"; {now} bytes are kept, and the next try goes on from there" if now else ""
+                kept = f"; {now} bytes are kept, and the next attempt resumes there" if now else ""
                 raise DownloadError(f"{remote.url}: {getattr(error, 'reason', error)}{kept}") from error
 
 
@@ -106,7 +105,7 @@ def _fetch_rest(part: Path, start: int, remote: Remote) -> None:
     headers = {"User-Agent": f"grotta/{__version__}"} | ({"Range": f"bytes={start}-"} if start else {})
     request = urllib.request.Request(remote.url, headers=headers)
     with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
-        # A server that knows no ranges sends everything again; then what is here already is passed over.
+        # A server without ranges sends everything again; then what is here already is skipped.
         position = start if answer.status == http.client.PARTIAL_CONTENT else 0
         end = _end(answer.headers.get("Content-Length"), position, remote)
         total = remote.size if end is None else end

@@ -9,11 +9,11 @@ class DataNotFoundError(FileNotFoundError):
 
 
 class DamagedDataError(OSError):
-    """A file is there but is not what it should be: cut short, of another shape, or with another content."""
+    """A file exists but is not what it should be: cut short, of another shape, or with other content."""
 
 
 class DownloadError(OSError):
-    """A download failed; the message says of what, why, and whether the next try goes on from there."""
+    """A download failed; the message says of what, why, and whether the next attempt resumes it."""
 
 
 def not_found(name: str, roots: Sequence[Path], looked_for: str, get: str) -> DataNotFoundError:

@@ -1,6 +1,6 @@
 """Folders of pictures: ``<domain>/<class>/<picture>``, as PACS, OfficeHome, DomainNet and your own data have them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,7 @@ import numpy as np
 from grotta.data.corrupt_folder import SETTINGS_FILE
 from grotta.data.dataset import DomainDataset
 from grotta.data.decode import SUFFIXES, short_side
+from grotta.data.entry import Entry, Holding, unless_here
 from grotta.data.errors import DataNotFoundError, not_found
 from grotta.data.file_lists import list_files, read_class_names, read_listing
 from grotta.data.options import Options
@@ -57,6 +58,33 @@ def open_folder_set(published: FolderSet, options: Options) -> DomainDataset:
             f"{published.name}: {folder} has no folder {missing[0]!r}; it has {', '.join(subfolders(folder))}"
         )
     return _dataset(published.name, folder, found, domains, options)
+
+
+def folder_entry(
+    published: FolderSet, *, title: str, get: Callable[[Path], None], size: str, by_hand: bool = True
+) -> Entry:
+    """The entry of a published data set of folders; one that is got ``by_hand`` is not got again once it is there."""
+    find = partial(_find, published)
+    return Entry(
+        name=published.name,
+        title=title,
+        open=partial(open_folder_set, published),
+        find=find,
+        looks_for=" or ".join(published.places),
+        get=partial(unless_here, find, get) if by_hand else get,
+        size=size,
+        from_files=True,
+        domains=published.domains,
+    )
+
+
+def _find(published: FolderSet, roots: Sequence[Path]) -> Holding:
+    folder = published.find(roots)
+    if folder is None:
+        return Holding()
+    found = match_domains(folder, published.domains)
+    missing = tuple(f"{domain} in {folder}" for domain in published.domains if domain not in found)
+    return Holding(tuple((domain, folder / name) for domain, name in found.items()), missing)
 
 
 def open_any_folder(path: str, options: Options) -> DomainDataset:

@@ -2,19 +2,18 @@
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from grotta._check import check_one_of
 from grotta.data.arrays import SPLITS, Split
 from grotta.data.clean import read_clean
 from grotta.data.dataset import DomainDataset, to_nchw
-from grotta.data.folders import open_any_folder
 from grotta.data.options import Options
-from grotta.data.registry import CLEAN, ENTRIES
+from grotta.data.registry import CLEAN, ENTRIES, find_entry
 from grotta.data.roots import data_roots, naming_the_root
 
-_FOLDER = "folder:"
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def list_datasets() -> list[str]:
@@ -42,7 +41,8 @@ def load(
     Args:
         name: one of ``list_datasets()``, ``imagenet`` (its clean validation pictures), or ``folder:PATH``.
         root: a data root to search before ``GROTTA_DATA`` and the cache.
-        domains: the domains wanted, in the order wanted; all of them by default.
+        domains: the domains wanted, in the order wanted; all of them by default. Of corruptions, any that are
+            registered; by default the fifteen of the benchmark.
         severity: of the corruptions, 1 to 5.
         seed: of corruptions that have to be regenerated.
         image_size: side of the square that pictures from files are resized and cropped to.
@@ -53,8 +53,7 @@ def load(
     >>> data.provenance, data.labels("fog").shape
     ('regenerated', (10000,))
     """
-    if not isinstance(name, str):
-        raise TypeError(f"name: expected a string, got {type(name).__name__}")
+    entry = find_entry(name)
     options = Options(
         roots=data_roots(root),
         domains=None if domains is None else tuple(domains),
@@ -64,32 +63,26 @@ def load(
         download=download,
         keep_decoded=keep_decoded,
     )
-    if name == _FOLDER:
-        raise ValueError("name: expected a path after folder:, as in folder:./pictures")
-    if name.startswith(_FOLDER):
-        return open_any_folder(name.removeprefix(_FOLDER), options)
-    entry = ENTRIES.get(name)
-    if entry is None or entry.open is None:
+    if entry.open is None:
         known = [known for known, entry in ENTRIES.items() if entry.open]
-        raise ValueError(f"name: expected folder:PATH or one of {', '.join(known)}; got {name!r}")
+        raise ValueError(f"name must be folder:PATH or one of {', '.join(known)}; got {name!r}, use load_clean")
     with naming_the_root(root):
         return entry.open(options)
 
 
 def load_clean(
     name: str, split: Split = "test", *, root: str | os.PathLike[str] | None = None, download: bool = True
-) -> tuple[Tensor, Tensor]:
+) -> "tuple[Tensor, Tensor]":
     """A clean set of small pictures (``fashion``, ``cifar10``, ``cifar100``): uint8 (n, 3, H, W) and int64 (n,).
 
     >>> images, labels = load_clean("fashion")
     >>> images.shape, labels.shape
     (torch.Size([10000, 3, 32, 32]), torch.Size([10000]))
     """
-    if name not in CLEAN:
-        raise ValueError(f"name: expected one of {', '.join(CLEAN)}; got {name!r}")
-    if split not in SPLITS:
-        raise ValueError(f"split: expected one of {', '.join(SPLITS)}; got {split!r}")
-    roots = data_roots(root)
+    import torch
+
+    clean = CLEAN[check_one_of("name", name, CLEAN)]
+    check_one_of("split", split, SPLITS)
     with naming_the_root(root):
-        images, labels = read_clean(CLEAN[name], split, roots, download)
+        images, labels = read_clean(clean, split, data_roots(root), download)
     return to_nchw(images), torch.from_numpy(labels)

@@ -1,10 +1,10 @@
 """What a caller of ``load`` may choose."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
+from grotta._check import check_whole
 
 
 @dataclass(frozen=True)
@@ -30,22 +30,16 @@ class Options:
     keep_decoded: bool = False
 
     def __post_init__(self) -> None:
-        if not _is_whole(self.severity) or not 1 <= self.severity <= 5:
-            raise ValueError(f"severity: expected 1, 2, 3, 4 or 5, got {self.severity!r}")
-        if not _is_whole(self.seed) or self.seed < 0:
-            raise ValueError(f"seed: expected an integer of at least 0, got {self.seed!r}")
-        if not _is_whole(self.image_size) or self.image_size < 1:
-            raise ValueError(f"image_size: expected a positive integer, got {self.image_size!r}")
+        check_whole("severity", self.severity, at_least=1, below=6)
+        check_whole("seed", self.seed, at_least=0)
+        check_whole("image_size", self.image_size, at_least=1)
 
-    def choose(self, available: Sequence[str]) -> tuple[str, ...]:
-        """The wanted ones of the available domains."""
+    def choose(self, available: Sequence[str], more: Callable[[], Sequence[str]] = tuple) -> tuple[str, ...]:
+        """The wanted ones of the available domains; ``more`` gives all that may be asked for besides the usual ones."""
         if self.domains is None:
             return tuple(available)
-        unknown = [domain for domain in self.domains if domain not in available]
+        known = available if set(self.domains) <= set(available) else [*dict.fromkeys([*available, *more()])]
+        unknown = [domain for domain in self.domains if domain not in known]
         if unknown or not self.domains or len(set(self.domains)) < len(self.domains):
-            raise ValueError(f"domains: expected different ones of {list(available)}, got {list(self.domains)}")
+            raise ValueError(f"domains must be different ones of {', '.join(known)}; got {list(self.domains)}")
         return self.domains
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -7,16 +7,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor
 
 from grotta.data.arrays import Images, Labels, cached_images
-from grotta.data.dataset import ArrayDataset, DomainDataset, Indices, to_nchw
+from grotta.data.dataset import ArrayDataset, DomainDataset, to_nchw
 from grotta.data.decode import read_picture
 from grotta.data.progress import progress
 from grotta.data.roots import cache_dir
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from grotta.data.dataset import Indices
 
 _THREADS = min(8, os.cpu_count() or 1)
 _PIECE = 256
@@ -98,7 +102,7 @@ class PictureDataset(DomainDataset):
         """The labels of a domain: int64 (n,)."""
         return self._listing(domain).labels.copy()
 
-    def images(self, domain: str, indices: Indices) -> Tensor:
+    def images(self, domain: str, indices: "Indices") -> "Tensor":
         """The pictures of a domain at ``indices``, in that order: uint8 (len(indices), 3, H, W)."""
         pictures = self._pictures(domain)
         positions = self._positions(domain, indices, len(pictures.listing.names))

@@ -20,7 +20,7 @@ def data_roots(root: str | os.PathLike[str] | None = None) -> tuple[Path, ...]:
     """The folders to search, first match wins.
 
     ``GROTTA_DATA`` may hold several folders, separated as in ``PATH``. An explicit ``root`` that is not a folder is
-    an error, since falling through to other data would hide a slip of the pen.
+    an error: falling back to other data would hide a typing mistake.
 
     >>> data_roots()[-1] == download_dir()
     True
@@ -59,9 +59,9 @@ def _named_roots(root: str | os.PathLike[str] | None) -> list[tuple[Path, str]]:
 def _folder(root: str | os.PathLike[str]) -> Path:
     path = Path(root).expanduser()
     try:
-        problem = "" if path.is_dir() else "is not a folder"
+        problem = "" if path.is_dir() else "is none"
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
     if problem:
-        raise ValueError(f"root: {os.fspath(root)!r} {problem}")
+        raise ValueError(f"root must be a folder, got {os.fspath(root)!r}, which {problem}")
     return path

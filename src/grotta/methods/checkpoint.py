@@ -1,22 +1,18 @@
 """Adapters on disk: one safetensors file, written at once or not at all, read back only where it fits."""
 
-import glob
 import hashlib
 import json
-import os
-import platform
-import secrets
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from grotta._files import replacing
 from grotta._version import __version__
 from grotta.methods.arguments import check_model
 from grotta.methods.base import Adapter
@@ -41,7 +37,8 @@ def save(adapter: Adapter, path: str | PathLike[str]) -> None:
         "model": fingerprint(adapter.model),
     }
     metadata["checksum"] = _checksum(tensors, metadata)
-    write_atomically(Path(path), lambda temporary: save_file(tensors, temporary, metadata))
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, metadata)
 
 
 def load(path: str | PathLike[str], model: nn.Module) -> Adapter:
@@ -59,56 +56,6 @@ def load(path: str | PathLike[str], model: nn.Module) -> Adapter:
     adapter = method_class(metadata["method"])(model, **json.loads(metadata["arguments"]))
     adapter.load_state_dict(tensors)
     return adapter
-
-
-def write_atomically(path: Path, write: Any) -> None:
-    """Call ``write(temporary)``, then put the temporary file in the place of ``path``, safe against a crash."""
-    path = path.resolve()  # a link stays a link
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(path)
-    temporary = path.with_name(f".{path.name}.{_host()}-{os.getpid()}-{secrets.token_hex(4)}.part")
-    temporary.touch()
-    mode = temporary.stat().st_mode  # the one that the caller's umask gives; some writers choose another
-    try:
-        write(temporary)
-        temporary.chmod(mode)
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-def _remove_leftovers(path: Path) -> None:
-    """Delete what processes of this machine that were killed while they wrote ``path`` have left behind."""
-    start = f".{path.name}.{_host()}-"
-    for leftover in path.parent.glob(f"{glob.escape(start)}*-*.part"):
-        process = leftover.name.removeprefix(start).split("-")[0]
-        if process.isdigit() and not _is_alive(int(process)):
-            leftover.unlink(missing_ok=True)
-
-
-def _host() -> str:
-    """A short name for this machine: others may share the directory, and their processes cannot be asked after."""
-    return hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()
-
-
-def _is_alive(process: int) -> bool:
-    if os.name == "nt":
-        return True  # there is no signal there that only asks
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def fingerprint(model: nn.Module) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from grotta._check import check_whole
 from grotta.models.bundled import bundled_names, bundled_path
 from grotta.models.compact import cifar10_resnet, fashion_resnet8
 from grotta.models.initialise import initialise
@@ -61,9 +62,9 @@ def create_model(
     """
     if name not in _BUILDERS:
         close = ", ".join(fnmatch.filter(_BUILDERS, f"*{name}*")) or ", ".join(list_models())
-        raise ValueError(f"name: no network {name!r}; there are: {close}")
-    if num_classes is not None and num_classes < 1:
-        raise ValueError(f"num_classes must be at least 1, got {num_classes}")
+        raise ValueError(f"name must be one of {close}, got {name!r}")
+    if num_classes is not None:
+        check_whole("num_classes", num_classes, at_least=1)
     with torch.device("meta"):
         model = _BUILDERS[name]() if num_classes is None else _BUILDERS[name](num_classes)
     if weights is None:

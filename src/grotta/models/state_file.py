@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
+import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,9 +15,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from grotta import _files
+
 _WRAPPERS = ("state_dict", "model_state_dict", "model")
 _PREFIXES = ("module.", "model.")
 _INPUT_STATISTICS = ("mu", "sigma")
+_CHECKSUM = "checksum"
+# Publishers of PyTorch weights put the start of the file's sha256 into its name: resnet20-12fca82f.th.
+_NAMED_DIGEST = re.compile(r"-([0-9a-f]{8})\.(?:th|pt|pth)$")
 
 
 def read_state(path: str | Path) -> dict[str, Tensor]:
@@ -25,15 +32,19 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
     ``module.`` and ``model.`` prefixes are taken off, and the ``mu``/``sigma`` that some publishers store are
     left out: the architectures here know their own input statistics.
 
+    A file of :func:`write_state` carries a checksum, and a published one may have the start of its sha256 in its name:
+    with any byte changed it is refused.
+
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file is something else (a saved web page, a cut-off download, other contents).
+        ValueError: the file is damaged or something else (a saved web page, a cut-off download, other contents).
     """
     path = Path(path).expanduser()
     if not path.is_file():
         raise FileNotFoundError(f"no file of weights at {path}")
     head = _head(path)
     _refuse_text(path, head)
+    _check_named_digest(path)
     contents = _read_safetensors(path) if _is_safetensors(head) else _read_torch(path)
     for key in _WRAPPERS:
         if isinstance(contents, Mapping) and isinstance(contents.get(key), Mapping):
@@ -54,25 +65,17 @@ def read_metadata(path: str | Path) -> dict[str, str]:
 def write_state(
     path: str | Path, state: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None, *, half: bool = False
 ) -> None:
-    """Write ``state`` as safetensors, whole or not at all.
+    """Write ``state`` as safetensors with a checksum, whole or not at all.
 
     With ``half`` matrices and kernels are stored as float16 (loaded into float32 parameters again); statistics
     and biases, which are few and reach far, stay as they are.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     stored = {
         name: tensor.detach().cpu().to(torch.float16 if half and tensor.ndim > 1 else tensor.dtype).contiguous()
         for name, tensor in state.items()
     }
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_bytes(save(stored, metadata=dict(metadata or {})))
-        part.replace(path)
-    except OSError as error:
-        raise OSError(f"{path} cannot be written ({error.strerror or error})") from error
-    finally:
-        part.unlink(missing_ok=True)
+    notes = dict(metadata or {})
+    _files.write(path, save(stored, metadata=notes | {_CHECKSUM: _checksum(stored, notes)}))
 
 
 def _head(path: Path) -> bytes:
@@ -99,9 +102,37 @@ def _refuse_text(path: Path, head: bytes) -> None:
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
+            metadata = dict(file.metadata() or {})
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is a damaged or cut-off safetensors file ({error})") from error
+    written = metadata.pop(_CHECKSUM, None)
+    if written is not None and written != _checksum(tensors, metadata):
+        raise ValueError(f"{path} is damaged: its content does not match its checksum; train or download it again")
+    return tensors
+
+
+def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    """Hex SHA-256 of names, types, shapes and bytes of the tensors, and of the metadata."""
+    digest = hashlib.sha256(repr(sorted(metadata.items())).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _check_named_digest(path: Path) -> None:
+    named = _NAMED_DIGEST.search(path.name)
+    if named is None:
+        return
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if not found.startswith(named[1]):
+        raise ValueError(
+            f"{path} is damaged: its sha256 starts with {found[:8]}, not with {named[1]} as its name says; download it "
+            "again, or rename it if it is another file on purpose"
+        )
 
 
 def _read_torch(path: Path) -> Any:

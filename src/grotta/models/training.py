@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from grotta._check import check_at_least, check_between, check_flag, check_seed, check_whole
 from grotta.models.checkpoint import read_checkpoint, write_checkpoint
 from grotta.models.weights import copy_state
 
@@ -59,14 +60,13 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+            check_whole(name, getattr(self, name), at_least=1)
         for name in ("lr", "momentum", "weight_decay"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be finite and not negative, got {getattr(self, name)}")
+            check_at_least(name, getattr(self, name), 0)
         for name in ("label_smoothing", "warmup", "shift"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
+            check_between(name, getattr(self, name), 0, 1, below=True)
+        check_flag("flip", self.flip)
+        check_seed(self.seed)
 
 
 @dataclass(frozen=True)
@@ -162,13 +162,13 @@ def train(
         images: uint8 (n, 3, H, W), a tensor or anything indexed like one; ``labels``: int64 (n,).
         evaluation: images and labels whose accuracy is measured after each epoch; they steer nothing.
         recipe: the settings.
-        checkpoint: file rewritten (atomically) after each epoch; with ``resume`` training goes on from it.
-        title: what is trained on what, in words; a checkpoint with another title is not gone on from, nor one of
-            images of another number or shape.
+        checkpoint: file rewritten (atomically) after each epoch; with ``resume`` training continues from it.
+        title: what is trained on what, in words; a checkpoint with another title is refused, and one of images
+            of another number or shape.
         on_epoch: called with each epoch's result; ``on_step`` with (steps done, steps in all).
 
     Raises:
-        ValueError: the training diverged (a loss or weights that are not finite), or cannot be gone on with; the
+        ValueError: the training diverged (a loss or weights that are not finite), or cannot be resumed; the
             checkpoint stays as it was.
     """
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -229,8 +229,8 @@ def _run_epoch(
 def _refuse_divergence(model: nn.Module, loss: float, recipe: Recipe, epoch: int) -> None:
     if not math.isfinite(loss) or not all(tensor.isfinite().all() for tensor in model.state_dict().values()):
         raise ValueError(
-            f"lr: with {recipe.lr} the training diverged in epoch {epoch + 1} (loss {loss}, expected a finite one and "
-            "finite weights); choose a smaller learning rate"
+            f"lr must be smaller than {recipe.lr}: the training diverged in epoch {epoch + 1} (loss {loss}, expected a "
+            "finite one and finite weights)"
         )
 
 
@@ -266,9 +266,9 @@ def _restore(
     if title != state["title"]:
         raise ValueError(f"{path} is of another training ({state['title']}), not of this one ({title})")
     if changes := _differences(state["data"], data):
-        raise ValueError(f"{path} was written with other data ({changes}); use the same, or start anew")
+        raise ValueError(f"{path} was written with other data ({changes}); use the same, or start over")
     if changes := _differences(state["recipe"], asdict(recipe)):
-        raise ValueError(f"{path} was written by another recipe ({changes}); use the same one, or start anew")
+        raise ValueError(f"{path} was written by another recipe ({changes}); use the same one, or start over")
     copy_state(model, state["model"], f"{path} does not fit {type(model).__name__}")
     optimizer.load_state_dict(state["optimizer"])
     return [EpochResult(**result) for result in state["history"]]

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from grotta import _files
 from grotta._check import check_whole
 
 VERSION = 1
@@ -77,7 +77,7 @@ class Stream:
         checksum = digest(_canonical(self.spec), *content)
         # One metadata entry, because the order of several is not kept: the same stream gives the same bytes.
         header = _canonical({"version": VERSION, "spec": self.spec, "checksum": checksum})
-        _write_atomically(Path(path), save(dict(zip(_ARRAYS, content)), {_HEADER: header}))
+        _files.write(path, save(dict(zip(_ARRAYS, content)), {_HEADER: header}))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -120,15 +120,3 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
             return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ValueError(f"{path} is not a stream file, or is damaged: {error}") from None
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

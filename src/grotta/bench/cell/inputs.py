@@ -13,6 +13,7 @@ from torch import nn
 from grotta import data, methods, models, streams
 from grotta.bench import experiments
 from grotta.bench.spec import CellSpec
+from grotta.data.registry import find_entry
 from grotta.data.roots import data_roots
 from grotta.memory import CSTU, PBRS, CategoryBalancedBank
 from grotta.methods.checkpoint import fingerprint
@@ -54,10 +55,7 @@ def check(spec: CellSpec) -> None:
     check_preset(spec.preset, spec.method)
     if spec.stream not in STREAMS:
         raise ValueError(f"stream: expected one of {', '.join(STREAMS)}, got {spec.stream!r}")
-    if spec.dataset not in data.list_datasets() and not spec.dataset.startswith("folder:"):
-        raise ValueError(
-            f"dataset: expected one of {', '.join(data.list_datasets())}, or folder:PATH; got {spec.dataset!r}"
-        )
+    find_entry(spec.dataset, "dataset")
 
 
 def check_preset(preset: str, method: str) -> None:

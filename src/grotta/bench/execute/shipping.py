@@ -1,7 +1,6 @@
 """What a cell takes from the machine that hands it out: pictures and weights, for machines that do not have them."""
 
 import hashlib
-import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from grotta import models
+from grotta import _files, models
 from grotta.bench.cell.inputs import Setting, check, check_device, find_weights, make_setting, model_name, open_dataset
 from grotta.bench.spec import CellSpec
-from grotta.data.arrays import Images, Labels, require_space
+from grotta.data.arrays import Images, Labels
 from grotta.data.dataset import ArrayDataset
-from grotta.data.locks import locked
 from grotta.data.roots import cache_dir
 
 PART_BYTES = 1 << 24  # of what is sent at once; small enough for the object store of any node
@@ -60,18 +58,13 @@ class Extract:
         if self.place() is not None:
             return
         path = self._received()
-        with locked(path):
+        with _files.locked(path):
             if self.place() is not None:
                 return
-            require_space(path.parent, self.size, f"a copy of {self.what}")
-            temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-            try:
-                with temporary.open("wb") as file:
-                    for part in parts:
-                        file.write(part.data)
-                temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
+            _files.require_space(path.parent, self.size, f"a copy of {self.what}")
+            with _files.replacing(path) as temporary, temporary.open("wb") as file:
+                for part in parts:
+                    file.write(part.data)
 
     def _received(self) -> Path:
         origin = f"{self.host}:{self.path}:{self.start}:{self.size}:{self.status}".encode()

@@ -20,11 +20,11 @@ import numpy as np
 import torch
 
 import grotta
+from grotta import _files
 from grotta._version import __version__
 from grotta.bench.cell import records as rec
 from grotta.bench.cell.records import Column
 from grotta.bench.spec import CellSpec
-from grotta.methods.checkpoint import write_atomically
 
 FORMAT = 1
 _DECIDING = ("augment.py", "functional", "memory", "methods", "models", "nn", "streams")
@@ -164,7 +164,7 @@ def encode_result(result: CellResult, records: bytes) -> bytes:
 
 def write_file(path: Path, content: bytes) -> None:
     """Write ``content`` to ``path``, at once or not at all."""
-    write_atomically(path, lambda temporary: Path(temporary).write_bytes(content))
+    _files.write(path, content)
 
 
 def versions(device: str = "cpu") -> dict[str, str]:

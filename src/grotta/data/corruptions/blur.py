@@ -7,14 +7,25 @@ import numpy as np
 from grotta.data.corruptions import filters
 from grotta.data.corruptions.geometry import zoom
 from grotta.data.corruptions.pixels import Generators, Images, Indices, to_bytes, to_unit
+from grotta.data.corruptions.registry import corruption
 
 
+@corruption(
+    "defocus_blur",
+    cifar=((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1)),
+    imagenet=((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)),
+)
 def defocus_blur(images: Images, constants: tuple[float, float]) -> Images:
     """Filter (B, H, W, 3) with a smoothed disk, mirrored at the edge."""
     radius, sigma = constants
     return to_bytes(filters.correlate(to_unit(images), filters.disk_kernel(radius, sigma)))
 
 
+@corruption(
+    "motion_blur",
+    cifar=((6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5)),
+    imagenet=((10, 3), (15, 5), (15, 8), (15, 12), (20, 15)),
+)
 def motion_blur(images: Images, generators: Generators, constants: tuple[int, float]) -> Images:
     """Smear each picture of (B, H, W, 3) along an angle of its own, U[-45, 45] degrees."""
     radius, sigma = constants
@@ -22,6 +33,11 @@ def motion_blur(images: Images, generators: Generators, constants: tuple[int, fl
     return filters.motion_blur(images, degrees, radius, sigma)
 
 
+@corruption(
+    "zoom_blur",
+    cifar=((1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)),
+    imagenet=((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
+)
 def zoom_blur(images: Images, constants: tuple[float, float]) -> Images:
     """Average (B, H, W, 3) and its centre zooms by 1, 1 + step, ..., end excluded.
 
@@ -40,6 +56,11 @@ def zoom_blur(images: Images, constants: tuple[float, float]) -> Images:
     return to_bytes(total)
 
 
+@corruption(
+    "glass_blur",
+    cifar=((0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2)),
+    imagenet=((0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)),
+)
 def glass_blur(images: Images, generators: Generators, constants: tuple[float, int, int]) -> Images:
     """Blur (B, H, W, 3), let each pixel take a near one's value, ``rounds`` times over, and blur again."""
     sigma, reach, rounds = constants

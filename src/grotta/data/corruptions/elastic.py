@@ -6,8 +6,19 @@ import numpy as np
 
 from grotta.data.corruptions.geometry import mirror, reflect, sample, smoothing_matrix
 from grotta.data.corruptions.pixels import Array, Generators, Images, to_bytes, to_unit
+from grotta.data.corruptions.registry import corruption
 
 
+def _times(unit: int, *rows: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(unit * value for value in row) for row in rows)
+
+
+# The published unit of the imagenet scale is 244, not 224.
+@corruption(
+    "elastic_transform",
+    cifar=_times(32, (0, 0, 0.08), (0.05, 0.2, 0.07), (0.08, 0.06, 0.06), (0.1, 0.04, 0.05), (0.1, 0.03, 0.03)),
+    imagenet=_times(244, (2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02), (0.12, 0.01, 0.02)),
+)
 def elastic_transform(images: Images, generators: Generators, constants: tuple[float, float, float]) -> Images:
     """Move three points of the centre square by U[-shift, shift], then each pixel by amplitude Gaussian(U[-1, 1])."""
     amplitude, sigma, shift = constants

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import torch
-import torch.nn.functional as F
 
 from grotta.data.corruptions.filters import gaussian_weights
 from grotta.data.corruptions.pixels import Array, Indices
@@ -41,6 +39,9 @@ def zoom(values: Array, factor: float) -> Array:
     >>> zoom(np.arange(64.0).reshape(1, 8, 8, 1), 2.0)[0, 0, :4, 0].round(2).tolist()
     [18.0, 18.43, 18.86, 19.29]
     """
+    import torch
+    import torch.nn.functional as F
+
     sides = values.shape[1:3]
     crops = [math.ceil(side / factor) for side in sides]
     stretched = [round(crop * factor) for crop in crops]

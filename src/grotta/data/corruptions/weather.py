@@ -9,10 +9,28 @@ from grotta.data.corruptions.frosting import crop, frost_pictures
 from grotta.data.corruptions.geometry import zoom as zoomed
 from grotta.data.corruptions.pixels import Generators, Images, to_bytes, to_unit
 from grotta.data.corruptions.plasma import plasma
+from grotta.data.corruptions.registry import corruption
 
 GREY = np.array([0.299, 0.587, 0.114])
 
+# mean, deviation, zoom, threshold, radius, sigma, share of the picture
+# fmt: off
+_SNOW_CIFAR = (
+    (.1, .2, 1, .6, 8, 3, .95), (.1, .2, 1, .5, 10, 4, .9), (.15, .3, 1.75, .55, 10, 4, .9),
+    (.25, .3, 2.25, .6, 12, 6, .85), (.3, .3, 1.25, .65, 14, 12, .8),
+)
+_SNOW_IMAGENET = (
+    (.1, .3, 3, .5, 10, 4, .8), (.2, .3, 2, .5, 12, 4, .7), (.55, .3, 4, .9, 12, 8, .7),
+    (.55, .3, 4.5, .85, 12, 8, .65), (.55, .3, 2.5, .85, 12, 12, .55),
+)
+# fmt: on
 
+
+@corruption(
+    "fog",
+    cifar=((0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75)),
+    imagenet=((1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)),
+)
 def fog(images: Images, generators: Generators, constants: tuple[float, float]) -> Images:
     """Add ``strength`` times a plasma fractal to (B, H, W, 3) and scale by max / (max + strength)."""
     strength, decay = constants
@@ -26,6 +44,7 @@ def fog(images: Images, generators: Generators, constants: tuple[float, float]) 
     return to_bytes(values)
 
 
+@corruption("snow", cifar=_SNOW_CIFAR, imagenet=_SNOW_IMAGENET)
 def snow(
     images: Images, generators: Generators, constants: tuple[float, float, float, float, int, float, float]
 ) -> Images:
@@ -42,9 +61,14 @@ def snow(
     return to_bytes(share * values + (1 - share) * whitened + layer + layer[:, ::-1, ::-1])
 
 
-def frost(images: Images, generators: Generators, constants: tuple[float, float], shrink: int) -> Images:
+@corruption(
+    "frost",
+    cifar=((1, 0.2, 5), (1, 0.3, 5), (0.9, 0.4, 5), (0.85, 0.4, 5), (0.75, 0.45, 5)),
+    imagenet=((1, 0.4, 1), (0.8, 0.6, 1), (0.7, 0.7, 1), (0.65, 0.7, 1), (0.6, 0.75, 1)),
+)
+def frost(images: Images, generators: Generators, constants: tuple[float, float, int]) -> Images:
     """Lay a random crop of one of the frost pictures, shrunk ``shrink`` times, over each picture of (B, H, W, 3)."""
-    share, strength = constants
+    share, strength, shrink = constants
     pictures = frost_pictures(images.shape[1:3], shrink)
     result = np.empty_like(images)
     for image, target, generator in zip(images, result, generators, strict=True):

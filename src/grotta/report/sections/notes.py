@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grotta.bench.store.results import CellResult
+from grotta.data.registry import is_from_files
 from grotta.report.labels import data_name, is_reconstruction, method_title, plural
 from grotta.report.printed import Printed
 from grotta.report.sections.setups import Setup, by_setup
@@ -49,8 +50,7 @@ def _describe(setup: Setup, results: Sequence[CellResult]) -> str:
     runs = len({(r.spec.stream_seed, r.spec.seed) for r in results})
     images = max(r.images for r in results)
     # other data sets have pictures of one size, whatever is asked for
-    decoded = setup.dataset.startswith("imagenet") or any(r.provenance == "original" for r in results)
-    size = f" of {setup.image_size} × {setup.image_size} pixels" if decoded else ""
+    size = f" of {setup.image_size} × {setup.image_size} pixels" if is_from_files(setup.dataset) else ""
     domains = f"{plural(len(setup.domains), 'domain')} ({' → '.join(setup.domains)}), " if setup.domains else ""
     return (
         f"Ours: {data_name(setup.dataset)}, {data}; {domains}{images:,} images per stream{size}; "

@@ -7,13 +7,13 @@ from itertools import count
 from typing import Any
 
 from grotta.bench.store.results import CellResult
-from grotta.data.registry import DOMAINNET, OFFICEHOME, PACS
+from grotta.data.registry import ENTRIES
 from grotta.report.labels import data_name, gamma_head, gamma_name, gammas, parent_folder, plural
 
 Group = Sequence[CellResult]
 
 # Data sets on which each domain's own model meets the others; elsewhere there is one source model.
-TRANSFER_DOMAINS = {each.name: each.domains for each in (PACS, OFFICEHOME, DOMAINNET)}
+TRANSFER_DOMAINS = {name: entry.domains for name, entry in ENTRIES.items() if entry.domains}
 
 _SETTINGS: dict[str, Callable[[CellResult], Any]] = {
     "folder": lambda result: parent_folder(result.spec.dataset),

@@ -11,7 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from grotta.data.arrays import Images, Labels, Reader, Split
+from grotta.data.clean import CleanSet, clean_entry
+from grotta.data.corrupted import corrupted_entry
+from grotta.data.download import Remote
 from grotta.data.errors import DamagedDataError
+from grotta.data.fetch import fetch_files
 
 CLASS_NAMES = (
     "T-shirt/top",
@@ -81,3 +85,27 @@ def _read(folder: Path, prefix: str) -> tuple[Images, Labels]:
         raise DamagedDataError(f"{images} has shape {grey.shape}, but {labels} has {len(targets)} labels")
     padded = np.pad(grey, ((0, 0), (2, 2), (2, 2)))
     return np.repeat(padded[..., None], 3, axis=3), targets.astype(np.int64)
+
+
+# Official address, and the md5 sums on its page.
+_HOST = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
+TRAIN = (
+    Remote(f"{_HOST}/train-images-idx3-ubyte.gz", "md5", "8d4fb7e6c68d591d4c3dfef9ec88bf0d", 26_421_880),
+    Remote(f"{_HOST}/train-labels-idx1-ubyte.gz", "md5", "25c81989df183df01b3e8a0aad5dffbe", 29_515),
+)
+FASHION = CleanSet(
+    name="fashion",
+    class_names=CLASS_NAMES,
+    find=find,
+    looks_for="fashion-mnist/train-images-idx3-ubyte.gz, or the Debian package dataset-fashion-mnist",
+    fetch=partial(fetch_files, TRAIN, "fashion-mnist"),
+    default_model="fashion_resnet8",
+)
+FASHION_C = corrupted_entry(
+    FASHION,
+    title="Fashion-MNIST, fifteen corruptions, 10 classes, 32x32",
+    looks_for="nothing: its clean pictures are part of grotta",
+    get=None,
+    size="nothing to get: it is part of grotta",
+)
+CLEAN = clean_entry(FASHION, title="Fashion-MNIST, clean", size="26 MB, the training set")

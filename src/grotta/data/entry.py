@@ -1,0 +1,62 @@
+"""What the registry knows of a data set."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grotta.data.dataset import DomainDataset
+from grotta.data.options import Options
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What the data roots have of a data set.
+
+    Attributes:
+        here: its parts that are there, each with its place.
+        missing: what is not there of a set that is there in part, in words.
+    """
+
+    here: tuple[tuple[str, Path], ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A data set with a name.
+
+    Attributes:
+        name: what it is loaded by.
+        title: what it is.
+        find: what of it is in the roots.
+        looks_for: what ``find`` looks for in a root, in words.
+        get: puts it into a data root, or says what to do by hand; None if there is nothing to get.
+        size: of what ``get`` gets, or why there is nothing to get.
+        open: gives the data set for the wanted options; None for clean sets of small pictures, which have no domains.
+        train: gives the pictures that a network for it is trained on, as a data set of two domains: those to train on,
+            then those to measure on. None where a domain has to be chosen.
+        corrupted: for a clean set, the name of the data set of its corruptions.
+        listed: whether it is one of the benchmark's.
+        from_files: whether it is decoded from picture files, in the size that is asked for.
+        domains: the published names of its domains, if each of them can be the source of the others.
+    """
+
+    name: str
+    title: str
+    find: Callable[[Sequence[Path]], Holding]
+    looks_for: str
+    get: Callable[[Path], None] | None
+    size: str
+    open: Callable[[Options], DomainDataset] | None = None
+    train: Callable[[Options], DomainDataset] | None = None
+    corrupted: str = ""
+    listed: bool = True
+    from_files: bool = False
+    domains: tuple[str, ...] = ()
+
+
+def unless_here(find: Callable[[Sequence[Path]], Holding], get: Callable[[Path], None], root: Path) -> None:
+    """Call ``get`` unless ``find`` says that everything is in ``root``: for what has to be fetched by hand."""
+    holding = find((root,))
+    if not holding.here or holding.missing:
+        get(root)
