@@ -68,7 +68,7 @@ def test_a_gamma_that_is_not_positive_is_refused(gamma: object) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"domains": ()}, "domains must be at least one"),
+        ({"domains": ()}, "domains: expected at least one"),
         ({"period": 0}, "period: expected a whole number of at least 1, got 0"),
         ({"batch_size": 1.5}, "batch_size"),
         ({"seed": -1}, "seed"),

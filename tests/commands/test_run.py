@@ -191,7 +191,7 @@ def test_a_stopped_run_goes_on_only_when_told_to(
         ({"gamma": "0"}, "gamma: expected a positive number, got 0.0"),
         ({"gamma": "-1"}, "gamma: expected a positive number, got -1.0"),
         ({"domains": "magic"}, "domains must be"),
-        ({"domains": ""}, "domains must be"),
+        ({"domains": ""}, "domains: expected"),
         ({"option": "k"}, "option: expected KEY=VALUE"),
         ({"option": "magic=1"}, "magic"),
         ({"option": "lr=-1"}, "lr must be"),
