@@ -1,0 +1,91 @@
+"""Who may serve a stream: the one process that holds the state folder, or the server that holds the stream's lease."""
+
+import contextlib
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from grotta import _files
+from grotta.serve.errors import later
+from grotta.serve.membership import Membership
+from grotta.serve.settings import Settings
+from grotta.serve.store import OwnedElsewhere, StreamStore
+
+
+class Ownership:
+    """The state folder, held alone or shared with other servers."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._held = contextlib.ExitStack()
+        self.membership: Membership | None = None
+        if settings.shared:
+            self.membership = Membership(settings.state, settings.lease_seconds, settings.advertise)
+        server, alive = (self.membership.id, self.membership.is_alive) if self.membership else ("", None)
+        self.store = StreamStore(settings.state, server, alive)
+
+    @property
+    def server(self) -> str:
+        """This server's name among those that share the folder; empty if none do."""
+        return self.store.server
+
+    @property
+    def lapses(self) -> int:
+        """How often this server lost its lease: streams must then be checked before they are used."""
+        return self.membership.lapses if self.membership else 0
+
+    def take(self) -> None:
+        """Lock the folder, or join those who share it.
+
+        Raises:
+            BusyError: another process holds it.
+        """
+        folder = self._settings.state
+        _files.require_writable(folder, "state")
+        if self.membership is None:
+            self._held.enter_context(_files.locked(folder, wait=False))
+            sharing = [file.stem for file in (folder / "servers").glob("*.json")]
+            if sharing:
+                self._held.close()
+                raise _files.BusyError(
+                    f"{folder} is shared by server {sharing[0]}: stop it, or start this one with --shared"
+                )
+            return
+        with _files.locked(folder, wait=False):  # nobody holds it alone
+            self.membership.join()
+        self._held.callback(self.membership.leave)
+
+    def give_up(self) -> None:
+        """Unlock the folder, or leave those who share it."""
+        self._held.close()
+
+    def check(self) -> None:
+        """Refuse to serve while another server may have taken this one for dead."""
+        if self.membership is not None and not self.membership.holds():
+            raise later("this server has lost its lease on the state folder")
+
+    def claim(self, model: str, name: str) -> int:
+        """Own the stream, asking its present owner for it if there is one; returns the epoch."""
+        for attempt in range(2):
+            try:
+                return self.store.claim(model, name)
+            except OwnedElsewhere as error:
+                if attempt or not self._ask(error.server, model, name):
+                    break
+        raise later("the stream is with another server, which does not give it up yet")
+
+    def _ask(self, server: str, model: str, name: str) -> bool:
+        """Ask the server that owns a stream to save it and let it go; False if it does not."""
+        assert self.membership is not None
+        if not (address := self.membership.address(server)):
+            return False
+        query = urllib.parse.urlencode({"name": name})
+        url = f"{address}/v2/models/{model}/stream/release?{query}"
+        headers = {"Authorization": f"Bearer {self._settings.token}"} if self._settings.token else {}
+        request = urllib.request.Request(url, method="POST", headers=headers)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(request, timeout=self._settings.lease_seconds):
+                return True
+        except (urllib.error.URLError, OSError):
+            return False

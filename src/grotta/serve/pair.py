@@ -1,0 +1,81 @@
+"""One adapter that learns and one that answers meanwhile."""
+
+import threading
+
+import torch
+from torch import Tensor
+
+from grotta.methods.base import Adapter
+
+
+def learns(adapter: Adapter) -> bool:
+    """Whether the method remembers or adapts at all.
+
+    >>> import grotta
+    >>> learns(grotta.create("source", grotta.checks.small_model()))
+    False
+    """
+    return type(adapter).learn is not Adapter.learn
+
+
+class Pair:
+    """A stream's adapter, and its twin that answers with what was learned last while the next step is under way.
+
+    Both share every weight with the model; the twin has norm states of its own and no memory. The learner sees each
+    batch as a plain call, so its state is that of the library on the same batches, bit for bit. A method that does not
+    learn needs no twin.
+
+    >>> import grotta
+    >>> pair = Pair(grotta.create("tent", grotta.checks.small_model()))
+    >>> x = torch.rand(4, 3, 12, 12)
+    >>> before = pair.answer(x)
+    >>> torch.equal(pair.learn(x), before), torch.equal(pair.answer(x), before)
+    (True, False)
+    """
+
+    def __init__(self, learner: Adapter) -> None:
+        self.learner = learner
+        self.learns = learns(learner)
+        self._twin = type(learner)(learner.model, **learner.arguments) if self.learns else learner
+        self._lock = threading.Lock()
+        self._follow()
+
+    def answer(self, x: Tensor) -> Tensor:
+        """Probabilities (B, classes) for ``x``, learned from later if at all."""
+        with self._lock:
+            return self._twin.predict(x) if self.learns else self.learner(x)
+
+    def learn(self, x: Tensor) -> Tensor:
+        """Predict, remember and adapt, then answer with what was learned; returns the learner's probabilities."""
+        probs: Tensor = self.learner(x)
+        self._follow()
+        return probs
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self.learner.reset()
+        self._follow()
+
+    def nbytes(self) -> int:
+        """Bytes of both adapters beside the shared weights, about: norm states, memory and module trees."""
+        modules = sum(1 for _ in self.learner.modules()) * (1 + self.learns)
+        store = getattr(self.learner.memory, "nbytes", 0)
+        own = sum(tensor.nbytes for tensor in _own(self.learner)) * (1 + self.learns)
+        return int(own + store + modules * _MODULE_BYTES)
+
+    def _follow(self) -> None:
+        """Give the twin the learner's norm states and the state of its output adaptation."""
+        if not self.learns:
+            return
+        with self._lock, torch.inference_mode(False), torch.no_grad():
+            torch._foreach_copy_(_own(self._twin), _own(self.learner))
+            self._twin.output.load_state_dict(self.learner.output.state_dict())
+
+
+_MODULE_BYTES = 4096  # of a layer without its tensors; measured, see docs/serve.md
+
+
+def _own(adapter: Adapter) -> list[Tensor]:
+    """The parameters and buffers that are not the model's."""
+    named = [*adapter.named_parameters(), *adapter.named_buffers()]
+    return [tensor for name, tensor in named if name in adapter._own]
