@@ -8,7 +8,7 @@ import typer
 from grotta._version import __version__
 from grotta.bench.execute.process import tune_allocator
 from grotta.bench.execute.task import one_line
-from grotta.commands import bench, data, report, reproduce, run, train
+from grotta.commands import bench, data, report, reproduce, run, serve, train
 
 app = typer.Typer(
     name="grotta",
@@ -24,6 +24,7 @@ app.command()(reproduce.reproduce)
 app.command()(report.report)
 app.add_typer(data.app, name="data", help="Data sets: what is here, how to get the rest, corruptions of your own.")
 app.command()(train.train)
+app.command()(serve.serve)
 
 
 @app.callback(invoke_without_command=True)

@@ -10,8 +10,8 @@ from torch import nn
 from grotta.methods.base import Adapter
 from grotta.methods.registry import create
 from grotta.models import create_model, list_models
-from grotta.models.card import read_card
 from grotta.models.bundled import bundled_path
+from grotta.models.card import read_card
 from grotta.models.weights import classifier_name
 from grotta.serve.names import check_model_name
 
@@ -52,9 +52,7 @@ class ServedModel:
 
     def adapter(self) -> Adapter:
         """A new stream's adapter."""
-        return create(
-            self.settings.method, self.network, preset=self.settings.preset, **dict(self.settings.options)
-        )
+        return create(self.settings.method, self.network, preset=self.settings.preset, **dict(self.settings.options))
 
 
 def load_model(settings: ModelSettings) -> ServedModel:
@@ -103,7 +101,7 @@ def _card(file: Path) -> dict[str, Any] | None:
 
 def _classes(network: nn.Module) -> int:
     layer = network.get_submodule(classifier_name(network))
-    return int(layer.weight.shape[0])  # type: ignore[union-attr,index]
+    return int(layer.weight.shape[0])  # type: ignore[index]
 
 
 def _labels(card: Mapping[str, Any] | None, count: int) -> tuple[str, ...]:

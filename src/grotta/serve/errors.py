@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818 - an answer, not a fault
     """A request that gets the HTTP ``status`` and ``{"error": reason}`` instead of an answer; nothing has changed.
 
     >>> str(Refused(400, "shape must be a list"))

@@ -123,3 +123,13 @@ async def release(service: Service, model: ServedModel, name: str) -> None:
         service.streams.pop(stream.key, None)
     service.metrics.handovers.labels(model.name).inc()
     service.events.note("handed_over", model=model.name, stream=name, step=stream.step, epoch=stream.epoch)
+
+
+def score(stream: Stream, counts: dict[str, int]) -> None:
+    """Note how many answers were right, as a client that knows the labels tells it."""
+    stream.counts.correct += counts["correct"]
+    stream.counts.scored += counts["total"]
+    reference = counts.get("reference_correct", 0), counts.get("reference_total", 0)
+    stream.counts.reference_correct += reference[0]
+    stream.counts.reference_scored += reference[1]
+    stream.history.scored(time.time(), (counts["correct"], counts["total"]), reference if reference[1] else None)

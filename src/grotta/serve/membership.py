@@ -81,8 +81,8 @@ class Membership:
         self._renewed = began
 
     def _look(self, server: str) -> None:
-        count = int(_parse(self._folder / f"{server}.json").get("count", 0))
-        if not count:
+        count = _parse(self._folder / f"{server}.json").get("count")
+        if not isinstance(count, int):
             self._seen.pop(server, None)
         elif server not in self._seen or self._seen[server][0] != count:
             self._seen[server] = (count, time.monotonic())

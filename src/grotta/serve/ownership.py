@@ -18,6 +18,7 @@ class Ownership:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._held = contextlib.ExitStack()
+        self._taken = False
         self.membership: Membership | None = None
         if settings.shared:
             self.membership = Membership(settings.state, settings.lease_seconds, settings.advertise)
@@ -35,11 +36,13 @@ class Ownership:
         return self.membership.lapses if self.membership else 0
 
     def take(self) -> None:
-        """Lock the folder, or join those who share it.
+        """Lock the folder, or join those who share it; nothing if that is done.
 
         Raises:
             BusyError: another process holds it.
         """
+        if self._taken:
+            return
         folder = self._settings.state
         _files.require_writable(folder, "state")
         if self.membership is None:
@@ -50,14 +53,17 @@ class Ownership:
                 raise _files.BusyError(
                     f"{folder} is shared by server {sharing[0]}: stop it, or start this one with --shared"
                 )
+            self._taken = True
             return
         with _files.locked(folder, wait=False):  # nobody holds it alone
             self.membership.join()
         self._held.callback(self.membership.leave)
+        self._taken = True
 
     def give_up(self) -> None:
         """Unlock the folder, or leave those who share it."""
         self._held.close()
+        self._taken = False
 
     def check(self) -> None:
         """Refuse to serve while another server may have taken this one for dead."""

@@ -40,9 +40,9 @@ def encode_infer(
 
 def _values(wish: OutputWish, probs: Array, labels: Sequence[str]) -> Array:
     if wish.name == CLASSES:
-        return probs.argmax(1).astype("<i8")
+        return np.asarray(probs.argmax(1), "<i8")
     if not wish.top:
-        return probs.astype("<f4", copy=False)
+        return np.asarray(probs, "<f4")
     best = np.argsort(-probs, axis=1, kind="stable")[:, : wish.top]
     texts = [[f"{row[i]:f}:{i}:{labels[i]}" for i in order] for row, order in zip(probs, best)]
     return np.array(texts, dtype=object)

@@ -26,8 +26,8 @@ from grotta.serve.pair import Pair
 from grotta.serve.request import InferRequest
 from grotta.serve.settings import Settings
 from grotta.serve.store import StreamStore
-from grotta.serve.stream import Stream
 from grotta.serve.strand import Strand, Workers
+from grotta.serve.stream import Stream
 from grotta.serve.tensors import Array
 
 Result = TypeVar("Result")
@@ -128,7 +128,9 @@ class Service:
         pair = await self.open(stream, fresh=request.start)
         images = torch.from_numpy(request.images.copy())  # also kept until it is learned from
         if request.wait and pair.learns:
-            probs = await asyncio.wrap_future(stream.strand.submit(functools.partial(self._learn, stream, pair, images)))
+            probs = await asyncio.wrap_future(
+                stream.strand.submit(functools.partial(self._learn, stream, pair, images))
+            )
         else:
             probs = await self._loop.run_in_executor(self._answering, pair.answer, images)
             self.ownership.check()
@@ -178,23 +180,27 @@ class Service:
         if stream.is_live and stream.lapses != self.ownership.lapses:
             await self._verify(stream)
         if stream.pair is None:
-            try:
-                await self._make_room()
-                stream.epoch = await self._in_files(functools.partial(self.ownership.claim, *stream.key))
-                stream.lapses = self.ownership.lapses
-                stream.pair, restored = await self._in_files(functools.partial(self._load, stream, fresh))
-            except Refused:
-                self._forget_if_new(stream)
-                raise
-            stream.step = stream.saved_step = stream.pair.learner.step
-            stream.unsaved, stream.saved = 0, time.monotonic()
-            stream.bytes = stream.pair.nbytes()
-            kind, counter = ("restored", self.metrics.restored) if restored else ("started", self.metrics.started)
-            counter.labels(stream.model.name).inc()
-            self._note(kind, stream, step=stream.step, epoch=stream.epoch)
-        elif fresh:
+            return await self._bring_in(stream, fresh)
+        if fresh:
             await self._begin_anew(stream)
         return stream.pair
+
+    async def _bring_in(self, stream: Stream, fresh: bool) -> Pair:
+        try:
+            await self._make_room()
+            stream.epoch = await self._in_files(functools.partial(self.ownership.claim, *stream.key))
+            stream.lapses = self.ownership.lapses
+            pair, restored = await self._in_files(functools.partial(self._load, stream, fresh))
+        except Refused:
+            self._forget_if_new(stream)
+            raise
+        stream.pair, stream.bytes = pair, pair.nbytes()
+        stream.step = stream.saved_step = pair.learner.step
+        stream.unsaved, stream.saved = 0, time.monotonic()
+        kind, counter = ("restored", self.metrics.restored) if restored else ("started", self.metrics.started)
+        counter.labels(stream.model.name).inc()
+        self._note(kind, stream, step=stream.step, epoch=stream.epoch)
+        return pair
 
     def _load(self, stream: Stream, fresh: bool) -> tuple[Pair, bool]:
         """A pair from the last checkpoint, or a new one whose first checkpoint replaces what was there."""
@@ -222,8 +228,7 @@ class Service:
     def _reset(self, stream: Stream) -> None:
         assert stream.pair is not None
         stream.pair.reset()
-        stream.step = stream.unsaved = 0
-        stream.info = {}
+        stream.step, stream.unsaved, stream.info = 0, 1, {}
         if self.store.checkpoint(*stream.key) is not None:  # a crash must not bring the past back
             self._save(stream)
 
@@ -244,9 +249,7 @@ class Service:
                 live = [stream for stream in self.streams.values() if stream.is_live]
                 used = sum(stream.bytes for stream in live)
                 largest = max((stream.bytes for stream in live), default=0)
-                if len(live) < self.settings.max_live and (
-                    used + largest <= self.settings.memory_mb << 20 or not live
-                ):
+                if len(live) < self.settings.max_live and (used + largest <= self.settings.memory_mb << 20 or not live):
                     return
                 oldest = min(live, key=lambda stream: stream.used)
                 async with oldest.turn:
@@ -351,7 +354,8 @@ def check_method(adapter: Adapter, model: ServedModel) -> None:
     """Refuse an adapter of another method than the model is served with."""
     if adapter.name != model.settings.method:
         raise Refused(
-            409, f"the state is one of the method {adapter.name!r}, but {model.name} is served by {model.settings.method!r}"
+            409,
+            f"the state is one of the method {adapter.name!r}, but {model.name} is served by {model.settings.method!r}",
         )
 
 

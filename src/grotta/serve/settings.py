@@ -109,13 +109,15 @@ def gather(flags: Mapping[str, Any], environment: Mapping[str, str], file: Path 
     known = {f.name: f for f in fields(Settings)}
     shared_keys = {"method", "preset", "options", "token_file"}
     if unknown := sorted(document.keys() - known.keys() - shared_keys):
-        raise ValueError(f"{file}: unknown setting {unknown[0]!r}; there are {', '.join(sorted({*known, *shared_keys}))}")
+        raise ValueError(
+            f"{file}: unknown setting {unknown[0]!r}; there are {', '.join(sorted({*known, *shared_keys}))}"
+        )
     from_environment: dict[str, Any] = {}
     for name in (*known, *shared_keys):
         if (text := environment.get(PREFIX + name.upper())) is not None:
             from_environment[name] = _convert(name, text)
     merged = {**document, **from_environment, **{k: v for k, v in flags.items() if v is not None}}
-    common = {key: merged.pop(key) for key in ("method", "preset", "options") if key in merged}
+    common: dict[str, Any] = {key: merged.pop(key) for key in ("method", "preset", "options") if key in merged}
     if "token_file" in merged:
         merged.setdefault("token", Path(merged.pop("token_file")).read_text().strip())
     if "models" in merged:

@@ -45,7 +45,9 @@ def from_raw(raw: memoryview, kind: np.dtype[Any], shape: tuple[int, ...]) -> Ar
     """
     needed = math.prod(shape) * kind.itemsize
     if len(raw) != needed:
-        raise bad(f"a tensor of shape {list(shape)} and {kind.itemsize}-byte values takes {needed} bytes, got {len(raw)}")
+        raise bad(
+            f"a tensor of shape {list(shape)} and {kind.itemsize}-byte values takes {needed} bytes, got {len(raw)}"
+        )
     return np.frombuffer(raw, kind).reshape(shape)
 
 

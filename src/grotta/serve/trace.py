@@ -7,7 +7,7 @@ _FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-
 
 
 def continue_trace(traceparent: str | None) -> tuple[str, str]:
-    """Trace id and the ``traceparent`` of our own span: of the client's trace if it sent a valid one, else of a new one.
+    """Trace id and the ``traceparent`` of our own span, in the client's trace if it sent a valid one.
 
     >>> continue_trace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")[0]
     '0af7651916cd43dd8448eb211c80319c'

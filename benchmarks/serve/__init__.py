@@ -1,0 +1,1 @@
+"""Load on a real server on loopback: latency, throughput, many streams, crashes."""
