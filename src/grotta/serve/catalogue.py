@@ -105,8 +105,8 @@ def _classes(network: nn.Module) -> int:
 
 
 def _labels(card: Mapping[str, Any] | None, count: int) -> tuple[str, ...]:
-    from grotta.data import cifar, fashion
+    from grotta.data.sets import cifar, fashion
 
-    known = {"fashion-c": fashion.CLASS_NAMES, "cifar10-c": cifar.CIFAR10_CLASSES, "cifar100-c": cifar.CIFAR100_CLASSES}
+    known = {clean.corrupted: clean.class_names for clean in (fashion.FASHION, cifar.CIFAR10, cifar.CIFAR100)}
     names = known.get(card["data"]["dataset"], ()) if card else ()
     return names if len(names) == count else tuple(map(str, range(count)))
