@@ -69,7 +69,7 @@ def test_plain_lines_say_what_ends_and_what_goes_wrong() -> None:
             board(event)
     assert console.file.getvalue().splitlines() == [  # type: ignore[attr-defined]
         "data: fashion-c fog (1 of 1)",
-        "[0/3] tent on fashion-c, gamma 0.1, seed 0: its process ended with signal 9; it is tried again",
+        "[0/3] tent on fashion-c, gamma 0.1, seed 0: its process ended with signal 9; it is retried",
         "[1/3] tent on fashion-c, gamma 0.1, seed 0: error 41.50 % mean over domains, 41.50 % of all images "
         "(2.0 s, 500 images/s)",
         "[1/3] source on fashion-c, gamma 0.1, seed 0: the checkpoint cannot be used",
@@ -168,3 +168,27 @@ def test_the_progress_of_a_cell_moves_on_a_terminal() -> None:
     with ProgressLine("tent", console) as line:
         line(Progress(100, 50, 300, "fog", 100, 50))
     assert "error 50.00 % of all images so far, fog 50.00 %" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+class AsciiFile(io.StringIO):
+    """What a terminal without Unicode is: it refuses any other character."""
+
+    encoding = "ascii"
+
+    def write(self, text: str) -> int:
+        text.encode("ascii")
+        return super().write(text)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_terminal_without_unicode_gets_the_whole_board(terminal: bool) -> None:
+    console = Console(file=AsciiFile(), width=100, height=40, force_terminal=terminal)
+    with make_board([SOURCE, TENT, TENT_4], console) as board:
+        for event in STORY:
+            board(event)
+        board(Finished(TENT_4, result(TENT_4, 1.0, "short domains: 12 × 3")))
+        if isinstance(board, LiveBoard):
+            console.print(board.render())
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "note: short domains: 12 x 3" in shown
+    assert ("gamma 0.0001" if terminal else "41.50 % mean over domains") in shown

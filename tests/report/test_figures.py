@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +14,7 @@ from grotta.bench.store.results import load_results
 from grotta.data import CORRUPTIONS
 from grotta.report.figure import Figure, Panel, Series, mean_filtered, thinned
 from grotta.report.render.axes import Axis, fit
-from grotta.report.render.svg import HEIGHT, WIDTH, color_class, figure_svg, panel_svg, swatch_svg
+from grotta.report.render.svg import HEIGHT, WIDTH, color_class, figure_css, figure_svg, panel_svg, swatch_svg
 from grotta.report.sections.figures import accuracy_panel, class_panel, curves, first_runs, row_colors, zeta_panel
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -159,6 +160,22 @@ def test_curves_have_a_panel_a_gamma_and_end_at_the_final_accuracy(on_disk):
             wrong, seen = result.records["errors"].sum(), result.records["size"].sum()
             assert (series.x[-1], series.y[-1]) == (seen, pytest.approx(100 - 100 * wrong / seen))
             assert series.x[0] == result.records["size"][0]
+
+
+def test_the_caption_names_what_is_drawn_and_curves_that_end_alike(on_disk, make_result, write_run):
+    caption = curves(on_disk).caption
+    assert "Vertical lines: a new domain begins." in caption
+    assert "Dashed" not in caption
+    assert "γ = 10⁻¹: BN and GRoTTA end at the same value (60.0)." in caption
+    one_domain = [result for result in on_disk if result.spec.method == "bn"][:1]
+    alone = [replace(r, spec=replace(r.spec, domains=("fog",))) for r in one_domain]
+    assert "Vertical" not in curves(alone).caption
+    assert "same value" not in curves(one_domain).caption
+
+
+def test_no_domain_begins_with_a_dashed_line():
+    css = figure_css()
+    assert re.search(r"\.section\{[^}]*stroke-dasharray:none", css)
 
 
 def test_sections_are_where_domains_begin(on_disk):

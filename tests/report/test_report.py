@@ -193,6 +193,28 @@ def test_warnings_name_failed_cells_short_domains_and_mixtures(make_result):
     )
 
 
+def test_a_table_whose_cells_were_made_by_different_code_says_which_rows(make_result):
+    def made_by(method, code, torch="2.6"):
+        result = make_result(method, 0.1, {"fog": 10.0})
+        return replace(result, versions={"grotta": "0.1", "code": code, "torch": torch})
+
+    mixed = [made_by("source", "aaa"), made_by("bn", "bbb"), made_by("grotta", "aaa")]
+    [said] = reader_warnings(mixed)
+    assert said == (
+        "cifar10-c: cells of one table were made by 2 versions of grotta's code (0.1 aaa: Source, GRoTTA; 0.1 bbb: BN)."
+    )
+    assert said in "".join(Page(report_html(make_report(mixed, sections=()))).text)
+    assert reader_warnings(mixed[::2]) == []
+    [other] = reader_warnings([made_by("source", "aaa"), made_by("bn", "aaa", torch="2.7")])
+    assert other.startswith("The cells were made with 2 different sets of software versions")
+
+
+def test_folders_of_one_name_are_told_apart_by_the_folder_they_are_in(make_result, write_run):
+    made = [make_result("bn", 0.1, {"fog": 1.0}, dataset=f"folder:/data/{place}/photos") for place in ("new", "old")]
+    headings = [section.heading for section in distinct(benchmark_sections(load_results(write_run(made))))]
+    assert headings == [f"folder:photos, cifar10_resnet: in {place}" for place in ("new", "old")]
+
+
 def test_variants_have_a_table_of_their_own(results):
     [section] = benchmark_sections(results)
     names = [block.name for block in section.blocks]

@@ -344,3 +344,40 @@ def test_streams_of_another_kind_have_no_numbers_of_the_paper_beside_them(make_r
     assert all(cell.paper is None for row in table.rows for cell in row.cells)
     assert "The paper has no numbers for these streams: all of its own are ptta streams." in table.notes
     assert domain_table(results, 0.1).title == "cifar10-c: error (%) by domain at no label shift, in stream order"
+
+
+class AsciiFile(io.StringIO):
+    """What a terminal without Unicode is: it refuses any other character."""
+
+    encoding = "ascii"
+
+    def write(self, text):
+        text.encode("ascii")
+        return super().write(text)
+
+
+def test_a_terminal_without_unicode_gets_a_table_too(three_methods, make_result):
+    results = [*three_methods, make_result("ods", 0.1, {"fog": 60.0, "snow": 70.0})]
+    console = Console(file=AsciiFile(), width=140)
+    console.print(TerminalTable(main_table(results)))
+    text = console.file.getvalue()
+    assert "1e-1" in text
+    assert "ODS +" in text
+    assert "15.0 (13.1, +1.9)" in text
+    assert "10.0 v35.2" in text
+    assert "?" not in text
+
+
+def test_notes_and_titles_name_a_folder_by_its_last_part_alone(make_result):
+    made = [make_result("bn", 0.1, {"fog": 1.0}, dataset="folder:/home/somebody/photos", provenance="original")]
+    table = main_table(made)
+    assert table.title.startswith("folder:photos: error")
+    assert table.notes[0].startswith("Ours: folder:photos, original pictures")
+    assert "The paper has no numbers for folder:photos." in table.notes
+    assert "somebody" not in to_markdown(table) + to_html(table)
+
+
+def test_without_printed_numbers_nothing_is_said_of_the_paper(three_methods):
+    table = tables.main_table(three_methods)
+    assert table.paper is None
+    assert not any("aper" in note for note in footnotes(table))

@@ -1,4 +1,4 @@
-"""The live board of a grid on stderr: a picture that moves on a terminal, plain lines elsewhere."""
+"""The live board of a grid on stderr: a table that updates in place on a terminal, plain lines elsewhere."""
 
 import math
 import time
@@ -15,8 +15,10 @@ from rich.text import Text
 
 from grotta.bench.events import Event, Failure, Finished, Retried, Warned
 from grotta.bench.spec import CellSpec
-from grotta.report.labels import both_errors
+from grotta.report.labels import both_errors, data_name
 from grotta.report.live.tracker import CellStatus, Tracker, duration
+from grotta.report.render.plain_text import encodable
+from grotta.report.render.terminal import print_lines
 
 PLAIN_SECONDS = 30.0
 _BAR = 6
@@ -75,11 +77,11 @@ class PlainBoard:
             self._say("; ".join([summary(self.tracker), *map(so_far, running(self.tracker))]))
 
     def _say(self, line: str) -> None:
-        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+        print_lines(self.console, [line])
 
 
 class LiveBoard:
-    """The table as it fills: a row a method, a column a gamma, with bars for what is running."""
+    """The table as it fills: one row per method, one column per gamma, with bars for what is running."""
 
     def __init__(self, tracker: Tracker, console: Console) -> None:
         self.tracker = tracker
@@ -98,7 +100,7 @@ class LiveBoard:
         """Let the next picture show the event; what goes wrong also stays as a line above the board."""
         self.tracker.see(event)
         if isinstance(event, Failure | Retried | Warned):
-            self.console.print(describe(event), style="red" if isinstance(event, Failure) else "yellow", markup=False)
+            print_lines(self.console, [describe(event)], "red" if isinstance(event, Failure) else "yellow")
 
     def render(self) -> RenderableType:
         """The board as it is now."""
@@ -106,11 +108,13 @@ class LiveBoard:
         head = Table.grid(padding=(0, 1))
         head.add_row(bar, summary(self.tracker))
         preparing = [Text(f"data: {self.tracker.preparing}", style="cyan")] if self.tracker.preparing else []
-        warnings = [Text(f"note: {warning}", style="yellow") for warning in self.tracker.warnings]
-        return Group(head, *preparing, matrix(self.tracker, self.console.height - 8 - len(warnings)), *warnings)
+        notes = [encodable(f"note: {warning}", self.console.encoding) for warning in self.tracker.warnings]
+        warnings = [Text(note, style="yellow") for note in notes]
+        room = self.console.height - 8 - len(warnings)
+        return Group(head, *preparing, matrix(self.tracker, room, self.console.encoding), *warnings)
 
 
-def matrix(tracker: Tracker, height: int) -> Table:
+def matrix(tracker: Tracker, height: int, encoding: str = "utf-8") -> Table:
     """Label by data set and gamma; cells that differ otherwise (seeds, orders) share a place."""
     columns = list(dict.fromkeys(_column(cell.spec) for cell in tracker.cells.values()))
     rows = list(dict.fromkeys(cell.spec.label for cell in tracker.cells.values()))
@@ -118,11 +122,12 @@ def matrix(tracker: Tracker, height: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("error %, all images", no_wrap=True)
     for dataset, gamma in columns:
-        table.add_column(f"{dataset} γ {gamma:g}" if several else f"γ {gamma:g}", justify="right", no_wrap=True)
+        head = f"{data_name(dataset)} γ {gamma:g}" if several else f"γ {gamma:g}"
+        table.add_column(encodable(head, encoding), justify="right", no_wrap=True)
     shown = _most_telling(tracker, rows, max(height, 3))
     for label in shown:
         places = ([c for c in tracker.cells.values() if (c.spec.label, _column(c.spec)) == (label, x)] for x in columns)
-        table.add_row(label, *map(_place, places))
+        table.add_row(label, *(_place(cells, encodable("━", encoding), encodable("·", encoding)) for cells in places))
     if len(shown) < len(rows):
         table.add_row(Text(f"and {len(rows) - len(shown)} more rows", style="dim"))
     return table
@@ -142,19 +147,19 @@ def describe(event: Event) -> str:
     if isinstance(event, Finished):
         result = event.result
         speed = (
-            "was there already" if event.reused else f"{result.seconds:.1f} s, {result.images_per_second:.0f} images/s"
+            "finished before" if event.reused else f"{result.seconds:.1f} s, {result.images_per_second:.0f} images/s"
         )
         return f"{name(event.spec)}: error {both_errors(result)} ({speed})"
     if isinstance(event, Failure):
         return f"{name(event.spec)}: failed: {event.message}"
     if isinstance(event, Retried):
-        return f"{name(event.spec)}: {event.reason}; it is tried again"
+        return f"{name(event.spec)}: {event.reason}; it is retried"
     return f"{name(event.spec)}: {event.message}" if isinstance(event, Warned) else ""
 
 
 def name(spec: CellSpec) -> str:
     """A cell in a few words."""
-    return f"{spec.label} on {spec.dataset}, gamma {spec.gamma:g}, seed {spec.seed}"
+    return f"{spec.label} on {data_name(spec.dataset)}, gamma {spec.gamma:g}, seed {spec.seed}"
 
 
 def running(tracker: Tracker) -> list[CellStatus]:
@@ -181,8 +186,8 @@ def _most_telling(tracker: Tracker, rows: list[str], height: int) -> list[str]:
     return [label for label in rows if label in kept]
 
 
-def _place(cells: list[CellStatus]) -> Text:
-    """What stands in one place: the mean error so far, and a bar while something of it is to be done."""
+def _place(cells: list[CellStatus], bar: str, nothing: str) -> Text:
+    """What one place shows: the mean error so far, and a bar while some of its cells are running."""
     if not cells:
         return Text("")
     if any(cell.state == "failed" for cell in cells):
@@ -194,5 +199,5 @@ def _place(cells: list[CellStatus]) -> Text:
         return Text(error)
     if any(cell.state == "running" for cell in cells):
         filled = round(done * _BAR)
-        return Text.assemble((f"{error} ", "cyan"), ("━" * filled, "cyan"), ("━" * (_BAR - filled), "bright_black"))
-    return Text("elsewhere" if any(cell.state == "waiting" for cell in cells) else error or "·", style="dim")
+        return Text.assemble((f"{error} ", "cyan"), (bar * filled, "cyan"), (bar * (_BAR - filled), "bright_black"))
+    return Text("elsewhere" if any(cell.state == "waiting" for cell in cells) else error or nothing, style="dim")

@@ -1,4 +1,4 @@
-"""The progress of one cell on stderr: a line that moves on a terminal, a line a domain elsewhere."""
+"""The progress of one cell on stderr: a line that updates in place on a terminal, one line per domain elsewhere."""
 
 import time
 from typing import Self
@@ -54,7 +54,7 @@ class ProgressLine:
 
 
 def describe(progress: Progress, speed: float) -> str:
-    """A progress in a few words: accumulated error, the present domain's, images a second.
+    """A progress in a few words: accumulated error, the current domain's, images per second.
 
     >>> describe(Progress(images=200, wrong=30, total=400, domain="fog", domain_images=100, domain_wrong=20), 512)
     'error 15.00 % of all images so far, fog 20.00 %, 512 images/s'
