@@ -46,7 +46,7 @@ def test_the_commands_and_the_benchmark_know_it(seasons, tmp_path):
 
 
 def test_no_name_of_a_data_set_is_compared_outside_the_registry():
-    """Only its own file and the registry may know a data set's name; examples and defaults of the command line aside."""
+    """Only its own file and the registry may; examples and defaults of the command line aside."""
     source = Path(grotta.data.__file__).parents[1]
     names = {f'"{name}"' for name in registry.ENTRIES} | {'"folder:', 'endswith("-c")', 'removesuffix("-c")'}
     allowed = {'"imagenet"'}  # also the name of a scale of corruptions

@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 _PIECE = 1024
 Provenance = Literal["published", "regenerated", "original"]
+Times = npt.NDArray[np.datetime64]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """When each picture of a domain was taken (not-a-time if unknown), and in which condition, such as the weather."""
+
+    times: Times
+    conditions: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +40,9 @@ class DomainDataset(ABC):
         image_shape: (3, H, W), as given to the network.
         provenance: ``published`` files, corruptions ``regenerated`` by grotta, or ``original`` pictures.
         default_model: the bundled network for it, or ``""``.
+        moments: by domain, of a recording.
+        closed: whether ``class_names`` are all classes; a recording without labels knows none, and one whose labels are
+            numbers only those that occur.
     """
 
     name: str
@@ -39,6 +51,8 @@ class DomainDataset(ABC):
     image_shape: tuple[int, int, int]
     provenance: Provenance
     default_model: str = ""
+    moments: Mapping[str, Moments] = field(default_factory=dict, repr=False, compare=False)
+    closed: bool = True
 
     @property
     def num_classes(self) -> int:
@@ -47,7 +61,7 @@ class DomainDataset(ABC):
 
     @abstractmethod
     def labels(self, domain: str) -> Labels:
-        """The labels of a domain: int64 (n,)."""
+        """The labels of a domain: int64 (n,); -1 where a recording has none."""
 
     @abstractmethod
     def images(self, domain: str, indices: "Indices") -> "Tensor":

@@ -33,6 +33,7 @@ class Entry:
         get: puts it into a data root, or says what to do by hand; None if there is nothing to get.
         size: of what ``get`` gets, or why there is nothing to get.
         open: gives the data set for the wanted options; None for clean sets of small pictures, which have no domains.
+        record: gives its pictures in recorded order, one domain per camera; None if that is not known.
         train: gives the pictures that a network for it is trained on, as a data set of two domains: those to train on,
             then those to measure on. None where a domain has to be chosen.
         corrupted: for a clean set, the name of the data set of its corruptions.
@@ -48,6 +49,7 @@ class Entry:
     get: Callable[[Path], None] | None
     size: str
     open: Callable[[Options], DomainDataset] | None = None
+    record: Callable[[Options], DomainDataset] | None = None
     train: Callable[[Options], DomainDataset] | None = None
     corrupted: str = ""
     listed: bool = True

@@ -20,7 +20,7 @@ def list_datasets() -> list[str]:
     """The names of the benchmark's data sets, the bundled one first; ``load`` takes ``folder:PATH`` too.
 
     >>> list_datasets()
-    ['fashion-c', 'cifar10-c', 'cifar100-c', 'imagenet-c', 'pacs', 'officehome', 'domainnet']
+    ['fashion-c', 'cifar10-c', 'cifar100-c', 'imagenet-c', 'pacs', 'officehome', 'domainnet', 'pklot']
     """
     return [name for name, entry in ENTRIES.items() if entry.listed]
 
@@ -35,6 +35,7 @@ def load(
     image_size: int = 224,
     download: bool = True,
     keep_decoded: bool = False,
+    recorded: bool = False,
 ) -> DomainDataset:
     """Open a data set by name, or any ``folder:PATH`` with ``PATH/<domain>/<class>/<picture>``.
 
@@ -48,6 +49,9 @@ def load(
         image_size: side of the square that pictures from files are resized and cropped to.
         download: whether CIFAR may be downloaded if it is nowhere to be found.
         keep_decoded: keep pictures decoded from files in the cache, for many runs over the same ones.
+        recorded: the pictures in the order in which they were taken; the domains are then cameras, and ``domains`` may
+            have ``CAMERA:CONDITION`` for the pictures of one weather or the like. Of ``pklot``, ``folder:PATH``,
+            ``times:PATH`` and ``csv:FILE`` (columns path, label, time, domain, stream).
 
     >>> data = load("fashion-c", domains=["fog", "snow"])
     >>> data.provenance, data.labels("fog").shape
@@ -63,11 +67,13 @@ def load(
         download=download,
         keep_decoded=keep_decoded,
     )
-    if entry.open is None:
-        known = [known for known, entry in ENTRIES.items() if entry.open]
-        raise ValueError(f"name must be folder:PATH or one of {', '.join(known)}; got {name!r}, use load_clean")
+    opened = entry.record if recorded else entry.open
+    if opened is None:
+        known = [known for known, other in ENTRIES.items() if (other.record if recorded else other.open)]
+        what = "a recording: folder:PATH, times:PATH, csv:FILE" if recorded else "folder:PATH"
+        raise ValueError(f"name must be {what} or one of {', '.join(known)}; got {name!r}")
     with naming_the_root(root):
-        return entry.open(options)
+        return opened(options)
 
 
 def load_clean(

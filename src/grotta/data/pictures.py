@@ -121,6 +121,8 @@ class PictureDataset(DomainDataset):
             image_shape=self.image_shape,
             provenance=self.provenance,
             default_model=self.default_model,
+            moments=self.moments,
+            closed=self.closed,
             open_images=self._decode,
             open_labels=self.labels,
             identify=self.identity,

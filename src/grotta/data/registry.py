@@ -1,11 +1,14 @@
 """Every data set by name: the one place that knows which there are."""
 
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from grotta._check import check_string
 from grotta.data.entry import Entry, Holding
 from grotta.data.folders import open_any_folder
-from grotta.data.sets import cifar, domainnet, fashion, imagenet, imagenet_c, officehome, pacs
+from grotta.data.recording import Recording, open_recording, read_csv, read_folder
+from grotta.data.sets import cifar, domainnet, fashion, imagenet, imagenet_c, officehome, pacs, pklot
 
 CLEAN = {clean.name: clean for clean in (fashion.FASHION, cifar.CIFAR10, cifar.CIFAR100)}
 ENTRIES: dict[str, Entry] = {
@@ -18,17 +21,26 @@ ENTRIES: dict[str, Entry] = {
         pacs.ENTRY,
         officehome.ENTRY,
         domainnet.ENTRY,
+        pklot.ENTRY,
         fashion.CLEAN,
         cifar.CLEAN10,
         cifar.CLEAN100,
         imagenet.ENTRY,
     )
 }
-_FOLDER = "folder:"
+# Your own pictures: what comes before the path -> how they are read in recorded order.
+_OWN: dict[str, Callable[[str], Recording]] = {
+    "folder:": partial(read_folder, by_time=False),
+    "times:": partial(read_folder, by_time=True),
+    "csv:": read_csv,
+}
 
 
 def find_entry(name: str, argument: str = "name") -> Entry:
-    """The data set of that name, or that of any ``folder:PATH``; a ``ValueError`` that lists the names if none is.
+    """The data set of that name, or your own pictures; a ``ValueError`` that lists the names if there is none.
+
+    ``folder:PATH`` is any folder with ``PATH/<domain>/<class>/<picture>``. Recorded, it is in the order of the names of
+    its files, ``times:PATH`` in the order of their times, and ``csv:FILE`` in the order of the rows of a CSV file.
 
     >>> find_entry("pacs").title
     'PACS, 4 domains, 7 classes'
@@ -36,22 +48,34 @@ def find_entry(name: str, argument: str = "name") -> Entry:
     check_string(argument, name)
     if name in ENTRIES:
         return ENTRIES[name]
-    path = name.removeprefix(_FOLDER)
-    if path == name:
+    kind = next((kind for kind in _OWN if name.startswith(kind)), None)
+    if kind is None:
         known = ", ".join(ENTRIES)
-        raise ValueError(f"{argument} must be folder:PATH or one of {known}; got {name!r}")
+        raise ValueError(f"{argument} must be folder:PATH, times:PATH, csv:FILE or one of {known}; got {name!r}")
+    path = name.removeprefix(kind)
     if not path:
-        raise ValueError(f"{argument} must have a path after folder:, as in folder:./pictures")
+        raise ValueError(f"{argument} must have a path after {kind}, as in {kind}./pictures")
     return Entry(
         name=name,
         title=f"the pictures in {path}",
-        open=partial(open_any_folder, path),
+        open=partial(open_any_folder, path) if kind == "folder:" else None,
+        record=partial(open_recording, name, partial(_OWN[kind], path)),
         find=lambda roots: Holding(),
         looks_for=path,
         get=None,
         size="nothing to get: it is your own",
         from_files=True,
     )
+
+
+def short_name(name: str) -> str:
+    """A data set's name without the folders of this machine.
+
+    >>> short_name("folder:/home/me/gate/"), short_name("pacs")
+    ('folder:gate', 'pacs')
+    """
+    kind = next((kind for kind in _OWN if name.startswith(kind)), None)
+    return name if kind is None else kind + Path(name.removeprefix(kind)).name
 
 
 def is_from_files(name: str) -> bool:
