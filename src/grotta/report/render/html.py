@@ -13,7 +13,7 @@ from grotta.report.document import CELLS, SOURCES, WHICH_ERROR, Report
 from grotta.report.figure import Figure
 from grotta.report.labels import both_errors, data_name, plural
 from grotta.report.printed import AVERAGE
-from grotta.report.render.notation import footnotes, gain, signed
+from grotta.report.render.notation import footnotes, gain, plain_number, signed
 from grotta.report.render.svg import DARK_VARIABLES, LIGHT_VARIABLES, figure_css, panel_svg, swatch_svg
 from grotta.report.render.templates import asset, template
 from grotta.report.table import DECIMALS, Table
@@ -78,6 +78,7 @@ _WORDS: dict[str, Any] = {
     "is_figure": lambda block: isinstance(block, Figure),
     "is_table": lambda block: isinstance(block, Table),
     "panel_svg": panel_svg,
+    "plain_number": plain_number,
     "signed": signed,
     "swatch_svg": swatch_svg,
     "versions": _versions,

@@ -47,6 +47,15 @@ def beside(cell: Cell) -> str:
     return theirs + ("" if cell.difference is None else f", {signed(cell.difference)}")
 
 
+def plain_number(value: float, decimals: int) -> str:
+    """A number of a listing; whole ones that count something have no decimals.
+
+    >>> plain_number(1234.5, 2), plain_number(1234, 2)
+    ('1,234.50', '1,234')
+    """
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{decimals}f}"
+
+
 def signed(value: float) -> str:
     """A difference with its sign.
 

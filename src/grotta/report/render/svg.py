@@ -19,7 +19,7 @@ _HEADING = 20
 _CHARACTER = 7  # room for a character of a label on the left of a panel
 _NAME_LINE, _LONGEST_NAME = 14, 22  # between upright names of sections, and their characters
 _LEGEND_LINE, _LEGEND_COLUMN = 20, WIDTH // 2
-_HEAT_ROW = 24
+_HEAT_ROW, _HEAT_COLUMN = 24, 34
 
 LIGHT = ("#6b7280", "#8d5a3b", "#b8860b", "#d9620c", "#7c3aed", "#0d8276", "#be3a85", "#4d7c0f", "#1d6fd8", "#d11f1f")
 DARK = ("#9ca3af", "#c9a184", "#e3b341", "#fb923c", "#b794f6", "#2dd4bf", "#f472b6", "#a3d65c", "#6cb0ff", "#ff6b6b")
@@ -89,7 +89,12 @@ def panel_svg(
     content = _heat_map(panel) if isinstance(panel, HeatMap) else _axes(panel)
     height = panel_height(panel)
     top = HEIGHT - height if isinstance(panel, Panel) else 0
-    shown = {"top": top + (0 if heading else _HEADING), "end": top + height, "width": WIDTH, "height": height}
+    shown = {
+        "top": top + (0 if heading else _HEADING),
+        "end": top + height,
+        "width": panel_width(panel),
+        "height": height,
+    }
     source = template("figure.svg").make_module({"color_class": color_class})
     return Markup(source.panel(panel, name, place, heading, {**shown, "title_y": top + 17}, content))  # type: ignore[attr-defined]
 
@@ -99,6 +104,13 @@ def panel_height(panel: Panel | HeatMap) -> int:
     if isinstance(panel, HeatMap):
         return _TOP + _rise(panel.columns) + _HEAT_ROW * len(panel.rows) + 10
     return HEIGHT + _rise(name for _, name in panel.sections)
+
+
+def panel_width(panel: Panel | HeatMap) -> int:
+    """How wide a panel is drawn: a heat map has room for the number in each column."""
+    if isinstance(panel, HeatMap):
+        return max(WIDTH, _heat_left(panel) + _HEAT_COLUMN * len(panel.columns) + _RIGHT)
+    return WIDTH
 
 
 def swatch_svg(series: Series) -> Markup:
@@ -111,18 +123,18 @@ def figure_svg(figure: Figure) -> str:
     """A figure as one file of its own, with its panels in a grid and its legend below; follows light and dark."""
     across = min(2, len(figure.panels))
     down = math.ceil(len(figure.panels) / across)
-    line = max(map(panel_height, figure.panels))
-    columns = across * WIDTH // _LEGEND_COLUMN
+    line, width = max(map(panel_height, figure.panels)), max(map(panel_width, figure.panels))
+    columns = across * width // _LEGEND_COLUMN
     rows = math.ceil(len(figure.legend) / columns)
     legend = [
         (_LEFT + i % columns * _LEGEND_COLUMN, down * line + i // columns * _LEGEND_LINE + 10, series)
         for i, series in enumerate(figure.legend)
     ]
     panels = [
-        panel_svg(panel, f"{figure.name}-{i}", (i % across * WIDTH, i // across * line))
+        panel_svg(panel, f"{figure.name}-{i}", (i % across * width, i // across * line))
         for i, panel in enumerate(figure.panels)
     ]
-    size = {"width": across * WIDTH, "height": down * line + rows * _LEGEND_LINE + (10 if rows else 0)}
+    size = {"width": across * width, "height": down * line + rows * _LEGEND_LINE + (10 if rows else 0)}
     style = f":root{{{LIGHT_VARIABLES}}}@media(prefers-color-scheme:dark){{:root{{{DARK_VARIABLES}}}}}{figure_css()}"
     return template("figure.svg").render(
         figure=figure, panels=panels, legend=legend, style=Markup(style), color_class=color_class, **size
@@ -223,10 +235,14 @@ def _polyline(points: list[tuple[float, float] | None]) -> str:
     return "".join(parts)
 
 
+def _heat_left(panel: HeatMap) -> int:
+    return max(_LEFT, 12 + _CHARACTER * max((len(_cut(name)) for name in panel.rows), default=0))
+
+
 def _heat_map(panel: HeatMap) -> dict[str, object]:
-    left = max(_LEFT, 12 + _CHARACTER * max((len(_cut(name)) for name in panel.rows), default=0))
+    left = _heat_left(panel)
     top = _TOP + _rise(panel.columns)
-    width = (WIDTH - _RIGHT - left) / max(len(panel.columns), 1)
+    width = (panel_width(panel) - _RIGHT - left) / max(len(panel.columns), 1)
     squares = [
         Square(
             left + j * width,

@@ -88,7 +88,7 @@ def _summary(found: list[Regret], errors: Errors, name: str) -> Listing:
     rows: list[Line] = []
     for one in found:
         where = max(one.regrets, key=lambda situation: one.regrets[situation])
-        rank = float(by_worst.index(one) + 1)
+        rank = by_worst.index(one) + 1
         rows.append(
             (row_label(one.method)[0], one.mean, one.worst, rank, where if one.worst > 0 else None, len(one.regrets))
         )
