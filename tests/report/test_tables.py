@@ -131,7 +131,7 @@ def test_what_lacks_a_gamma_is_marked_in_the_average_and_so_is_the_gain_that_lea
     lacking = main_table([r for r in three_methods if (r.spec.method, r.spec.gamma) != ("source", 0.1)])
     gain = lacking.cell("GRoTTA", "Avg")
     assert (lacking.cell("Source", "Avg").complete, gain.gain, gain.gain_of_all) == (False, 45.0, False)
-    said = "–* A row without a number in every column has no average and does not count as best or second best there."
+    said = "–* A row that lacks a number in a column has no average, and is not ranked there."
     limited = "↓ Gain over the second best; *: of the rows that are ranked there, not of all."
     assert said in footnotes(lacking)
     assert any(note.startswith(limited) for note in footnotes(lacking))

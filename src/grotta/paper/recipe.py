@@ -17,10 +17,10 @@ Found = Mapping[str, CellResult]  # finished cells by the id of their spec
 
 @dataclass(frozen=True)
 class Recipe:
-    """A table or a figure of the paper.
+    """A table or a figure, by default one of the paper.
 
     Attributes:
-        name: what it is asked for by.
+        name: for ``grotta reproduce``.
         title: of its section in the report.
         about: where it is in the paper and what it shows.
         cells: the cells it needs.

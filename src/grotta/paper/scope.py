@@ -17,7 +17,7 @@ SOURCE = "{source}"
 
 @dataclass(frozen=True)
 class Scope:
-    """On what the paper's experiments are repeated.
+    """What the paper's experiments are repeated on.
 
     Attributes:
         bases: a spec for each source model, with its data set, domains and network; its method and gamma do not count.
@@ -101,7 +101,7 @@ def make_scope(
     data_root: Path | None = None,
     **setting: Any,
 ) -> Scope:
-    """The scope for a data set; in short, a few domains and two gammas, unless ``full``.
+    """The scope for a data set: a few domains and two gammas, or all of them if ``full``.
 
     On PACS, OfficeHome and DomainNet, ``model`` has ``{source}`` in the place of the source domain's name, and each
     domain's model meets all others; with ``domains``, one model meets those. ``setting`` is what else a grid takes:

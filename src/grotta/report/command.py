@@ -1,4 +1,4 @@
-"""The command that runs a cell again."""
+"""The command that reproduces a cell."""
 
 import json
 import shlex
@@ -7,7 +7,7 @@ from grotta.bench.spec import CellSpec
 
 
 def command(spec: CellSpec) -> str:
-    """``grotta run ...`` for a cell; what is a default is left out.
+    """``grotta run ...`` for a cell; defaults are left out.
 
     >>> command(CellSpec(method="grotta", dataset="fashion-c", domains=("fog",), gamma=1e-4, options={"k": 10}))
     'grotta run --method grotta --dataset fashion-c --domains fog --gamma 0.0001 --option k=10'

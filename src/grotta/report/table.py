@@ -14,7 +14,7 @@ DECIMALS = 1  # as the paper prints
 
 
 class Entry(NamedTuple):
-    """A number on its way into a table: the error in per cent that ``result`` has in a row and a column."""
+    """A number to go into a table: the error in per cent of ``result`` in a row and a column."""
 
     row: str
     column: str
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in one place of a table.
+    """One cell of a table.
 
     Attributes:
         mean: over the runs; ``None`` is a blank.
@@ -32,12 +32,11 @@ class Cell:
         rank: of the mean in its column, as it is printed.
         gain: over the second best, where the column sums the table up and the best is alone.
         gain_of_all: whether every row was ranked for that gain.
-        complete: whether it has all the streams that its column has, or as an average all columns; one that has not is
-            not ranked.
-        paper: what the paper printed in this place.
-        paper_note: why that is in doubt.
-        paper_gain: the gain that the paper printed in this place.
-        paper_gain_note: why that is in doubt.
+        complete: whether it has all the streams of its column or, as an average, all columns; if not, it is not ranked.
+        paper: the number printed in the paper.
+        paper_note: why that number is in doubt.
+        paper_gain: the gain printed in the paper.
+        paper_gain_note: why that number is in doubt.
         results: the cells of the benchmark behind it.
     """
 
@@ -63,7 +62,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One row: its name, a word on it that readers must know, and its cells."""
+    """One row: its name, its cells, and a mark such as "reconstruction"."""
 
     label: str
     cells: tuple[Cell, ...]
@@ -133,7 +132,7 @@ def pivot(
         paper_row: from a row's key to the paper's name of it.
         label: from a row's key to the name shown and a mark on it.
         head: from a column's key to the name shown.
-        rivals: whether rows compete on the same streams: then they are ranked, and what lacks a stream is marked.
+        rivals: whether rows compete on the same streams: then they are ranked, and a row that lacks a stream is marked.
         applies: whether a row has anything to do with a column; if not, its average does without that column.
     """
     places: dict[tuple[str, str], list[Entry]] = defaultdict(list)

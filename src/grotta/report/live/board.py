@@ -28,26 +28,26 @@ class Display(Protocol):
     """Shows events while it is entered."""
 
     def __enter__(self) -> Self:
-        """Begin to show."""
+        """Start showing."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the last state behind."""
+        """Stop, leaving the last state on the screen."""
 
     def __call__(self, event: Event) -> None:
         """Show an event."""
 
 
 def make_board(specs: Sequence[CellSpec], console: Console | None = None) -> Display:
-    """The display that fits where stderr goes."""
+    """The display that suits stderr: live on a terminal, plain otherwise."""
     console = console or Console(stderr=True)
     tracker = Tracker(specs)
     return LiveBoard(tracker, console) if console.is_terminal else PlainBoard(tracker, console)
 
 
 class PlainBoard:
-    """A line for each cell that ends, for what goes wrong, and now and then for how far the whole has come."""
+    """One line per finished cell and per problem, and every so often the overall progress."""
 
     def __init__(self, tracker: Tracker, console: Console) -> None:
         self.tracker = tracker
@@ -58,10 +58,10 @@ class PlainBoard:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Nothing is left to do."""
+        """There is nothing to clean up."""
 
     def __call__(self, event: Event) -> None:
-        """Print what is worth a line."""
+        """Print a line if the event is worth one."""
         preparing, warned = self.tracker.preparing, list(self.tracker.warnings)
         self.tracker.see(event)
         if self.tracker.preparing and self.tracker.preparing != preparing:
@@ -97,7 +97,7 @@ class LiveBoard:
         self._live.stop()
 
     def __call__(self, event: Event) -> None:
-        """Let the next picture show the event; what goes wrong also stays as a line above the board."""
+        """Show the event at the next refresh; problems also stay as lines above the board."""
         self.tracker.see(event)
         if isinstance(event, Failure | Retried | Warned):
             print_lines(self.console, [describe(event)], "red" if isinstance(event, Failure) else "yellow")
@@ -134,7 +134,7 @@ def matrix(tracker: Tracker, height: int, encoding: str = "utf-8") -> Table:
 
 
 def summary(tracker: Tracker) -> str:
-    """How far the whole has come, in a few words."""
+    """The overall progress in a few words."""
     ended, failed = tracker.count("finished", "failed"), tracker.count("failed")
     words = [f"{tracker.share_done:.0%}", f"{ended} of {len(tracker.cells)} cells"]
     words += [f"{failed} failed"] if failed else []
@@ -143,7 +143,7 @@ def summary(tracker: Tracker) -> str:
 
 
 def describe(event: Event) -> str:
-    """An event that is worth a line, as that line; ``""`` for the others."""
+    """An event as one line; ``""`` if it is not worth one."""
     if isinstance(event, Finished):
         result = event.result
         speed = (
@@ -177,7 +177,7 @@ def _column(spec: CellSpec) -> tuple[str, float]:
 
 
 def _most_telling(tracker: Tracker, rows: list[str], height: int) -> list[str]:
-    """The rows to show if not all fit: those where something runs before the others, in their own order."""
+    """The rows to show if not all fit: those with running cells before the others, in the usual order."""
     if len(rows) <= height:
         return rows
     rank = {"failed": 0, "running": 1, "waiting": 1, "finished": 2, "queued": 3}

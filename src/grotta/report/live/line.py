@@ -29,12 +29,12 @@ class ProgressLine:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Take the moving line away; finish the last domain's plain one."""
+        """Remove the moving line, or print the plain one of the last domain."""
         self._bar.stop()
         self._say_domain()
 
     def __call__(self, progress: Progress) -> None:
-        """Show how far the cell has come."""
+        """Show the progress."""
         if self._last is None:
             self._first, self._start = progress.images, time.monotonic()
         elif progress.domain != self._last.domain:

@@ -1,4 +1,4 @@
-"""How far a grid has come: events in, numbers out. Displays read this; nothing here draws."""
+"""The progress of a grid: events in, numbers out. Displays read it; nothing here draws."""
 
 import math
 import time
@@ -22,14 +22,14 @@ class CellStatus:
     state: State = "queued"
     done: float = 0.0
     error: float = math.nan
-    inherited: float = 1.0  # the share that was done before this run began; all of it until we hear otherwise
+    inherited: float = 1.0  # the share that was done before this run started; all of it until the first progress
     result: CellResult | None = None
     message: str = ""
 
 
 @dataclass
 class Tracker:
-    """The cells of a grid by id, and what is to be said of all of them.
+    """The cells of a grid by id, and their progress as a whole.
 
     >>> spec = CellSpec(method="source", dataset="fashion-c", domains=("fog",), gamma=0.1)
     >>> tracker = Tracker([spec])
@@ -41,21 +41,21 @@ class Tracker:
     specs: Sequence[CellSpec]
     clock: Callable[[], float] = time.monotonic
     preparing: str = ""
-    warnings: dict[str, None] = field(default_factory=dict)  # a set that keeps its order
+    warnings: dict[str, None] = field(default_factory=dict)  # an ordered set
 
     def __post_init__(self) -> None:
         self.cells = {spec.id: CellStatus(spec) for spec in self.specs}
         self._start = self.clock()
 
     def see(self, event: Event) -> None:
-        """Take note of an event."""
+        """Record an event."""
         if isinstance(event, Preparing):
             self.preparing = f"{event.what} ({event.number} of {event.total})"
             return
         cell = self.cells[event.spec.id]
         if isinstance(event, Started):
             if self.preparing:
-                self.preparing, self._start = "", self.clock()  # making data says nothing of how fast cells are
+                self.preparing, self._start = "", self.clock()  # preparing data says nothing about the speed of cells
             cell.state = "running"
         elif isinstance(event, Progressed):
             cell.state, cell.error = "running", event.progress.error
@@ -77,12 +77,12 @@ class Tracker:
 
     @property
     def share_done(self) -> float:
-        """Of all the work, finished earlier or now."""
+        """The share of all work that is done, in this run or before."""
         return self._weighted(lambda cell: cell.done) / max(self._weighted(lambda cell: 1.0), 1e-9)
 
     @property
     def seconds_left(self) -> float:
-        """If the rest goes as fast as what was done in this run; NaN as long as that cannot be said."""
+        """At the speed of this run so far; NaN while that is unknown."""
         here = self._weighted(lambda cell: cell.done - min(cell.inherited, cell.done))
         left = self._weighted(lambda cell: 1.0 - cell.done)
         return (self.clock() - self._start) * left / here if here else math.nan

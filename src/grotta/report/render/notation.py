@@ -4,7 +4,7 @@ from grotta.report.printed import GAIN
 from grotta.report.table import DECIMALS, Cell, Row, Table
 
 INCOMPLETE = "* Not on all the streams of its column: not ranked."
-NO_AVERAGE = "–* A row without a number in every column has no average and does not count as best or second best there."
+NO_AVERAGE = "–* A row that lacks a number in a column has no average, and is not ranked there."
 
 
 def number(cell: Cell) -> str:

@@ -1,4 +1,4 @@
-"""Text for terminals that cannot show all characters: what stands for each of ours in plain ASCII."""
+"""Text for terminals that cannot show all characters: ASCII replacements for the ones we use."""
 
 import re
 
@@ -13,7 +13,7 @@ _ASCII = str.maketrans(
 
 
 def encodable(text: str, encoding: str) -> str:
-    """``text``, or the nearest to it that ``encoding`` has.
+    """``text``, with characters that ``encoding`` lacks replaced.
 
     >>> encodable("γ = 10⁻⁴: 13.4 ± 0.2 ↓5.1", "ascii")
     'gamma = 1e-4: 13.4 +- 0.2 v5.1'

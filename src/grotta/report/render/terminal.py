@@ -19,7 +19,7 @@ _STYLES = {"best": "bold", "second": "underline", "": ""}
 class TerminalTable:
     """A table with its title and notes as Rich shows it: best bold, second underlined, the paper's number dim.
 
-    Where the terminal lacks a character, something it has stands for it.
+    Characters that the terminal lacks are replaced by ones it has.
     """
 
     table: Table
