@@ -84,7 +84,7 @@ class Scope:
         """The scope that :meth:`to_dict` gave."""
         bases = tuple(CellSpec.from_dict(base) for base in values["bases"])
         if not (bases and values["methods"] and values["gammas"]):
-            raise ValueError("a scope has at least one base, one method and one gamma")
+            raise ValueError("a scope must have at least one base, one method and one gamma")
         only = bool(values.get("only_gammas", False))
         return cls(bases, tuple(values["methods"]), tuple(values["gammas"]), int(values["seeds"]), only)
 
@@ -113,8 +113,8 @@ def make_scope(
     if names and domains is None:
         if SOURCE not in model:
             raise ValueError(
-                f"model: {dataset} has a model for each of its domains; give them as NAME@WEIGHTS with {SOURCE} in the "
-                f"place of the domain's name, or one model and its domains; got {model!r}"
+                f"model must be NAME@WEIGHTS with {SOURCE} in place of the domain's name, since {dataset} has one model "
+                f"per domain, or be given with its domains; got {model!r}"
             )
         grids = [
             make_grid(dataset, domains=[d for d in names if d != source], model=model.replace(SOURCE, source), **every)
