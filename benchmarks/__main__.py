@@ -17,7 +17,7 @@ import torch
 
 from benchmarks import growth, memory, parts, steps
 from benchmarks.report import Row, show, write_json
-from grotta.bench.execute.process import tune_allocator
+from grotta.bench.process import tune_allocator
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -24,8 +24,8 @@ from rich.table import Table
 from benchmarks.subjects import resnet20
 from benchmarks.timing import Spread, faster, ratio, take_turns
 from grotta.bench import CellResult, CellSpec, Failure, run_grid
-from grotta.bench.execute.process import tune_allocator
 from grotta.bench.grid import make_grid
+from grotta.bench.process import tune_allocator
 
 # Two batches of statistics in one update: 1 - (1 - alpha)^2 with the paper's alpha, and twice its nu.
 _TWICE = {"alpha": 0.0975, "nu": 0.002}

@@ -14,7 +14,7 @@ import torch
 from benchmarks import subjects
 from benchmarks.report import Row
 from benchmarks.timing import Spread
-from grotta.bench.execute.process import forget_peak_memory, peak_memory_mb
+from grotta.bench.process import forget_peak_memory, peak_memory_mb
 
 METHODS = ("source", "tent", "grotta")
 CASES = {"ResNet-20, B 64": ("resnet20", 64), "ResNet-50, B 16": ("resnet50", 16)}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from grotta.bench.cell.records import BATCH_COLUMNS, domain_errors, to_bytes, total_error
 from grotta.bench.spec import CellSpec
+from grotta.bench.store.records import BATCH_COLUMNS, domain_errors, to_bytes, total_error
 from grotta.bench.store.results import RECORDS, CellResult, encode_result
 
 if TYPE_CHECKING:

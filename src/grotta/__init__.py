@@ -9,15 +9,18 @@ torch.Size([8, 10])
 
 from typing import TYPE_CHECKING
 
-from grotta import functional, memory, nn, outputs, streams
 from grotta._lazy import lazy
 from grotta._version import __version__
-from grotta.methods import Adapter, GRoTTA, StepInfo, create, list_methods, load, register
 
 if TYPE_CHECKING:
-    from grotta import checks, data, models
-else:  # imported when first used: `import grotta` stays light
-    __getattr__, __dir__ = lazy(__name__, ("checks", "data", "models"), globals())
+    from grotta import checks, data, functional, memory, models, nn, outputs, streams
+    from grotta.methods import Adapter, GRoTTA, StepInfo, create, list_methods, load, register
+else:  # imported when first used: the command line answers without torch
+    _MODULES = ("checks", "data", "functional", "memory", "models", "nn", "outputs", "streams")
+    _METHODS = ("Adapter", "GRoTTA", "StepInfo", "create", "list_methods", "load", "register")
+    __getattr__, __dir__ = lazy(
+        __name__, {**dict.fromkeys(_MODULES, ""), **dict.fromkeys(_METHODS, "grotta.methods")}, globals()
+    )
 
 __all__ = [
     "Adapter",

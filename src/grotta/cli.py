@@ -1,14 +1,22 @@
 """The command line: ``grotta COMMAND``. Each command is a module of :mod:`grotta.commands`."""
 
+import codecs
+import io
 import sys
 from collections.abc import Sequence
 
 import typer
 
+from grotta._errors import one_line
 from grotta._version import __version__
-from grotta.bench.execute.process import tune_allocator
-from grotta.bench.execute.task import one_line
 from grotta.commands import bench, data, report, reproduce, run, serve, train
+
+# What the tables and the board show beyond ASCII.
+_SPELLED = {
+    **{"γ": "gamma", "ζ": "zeta", "λ": "lambda", "α": "alpha", "±": "+-", "×": "x", "→": "->", "…": "...", "−": "-"},
+    **{"†": "+", "·": ".", "━": "=", "╸": "-", "╺": "-", "–": "-", "—": "-", "⁻": "-", "Δ": "delta "},
+    **{character: str(digit) for digit, character in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
+}
 
 app = typer.Typer(
     name="grotta",
@@ -28,7 +36,7 @@ app.command()(serve.serve)
 
 
 @app.callback(invoke_without_command=True)
-def version_option(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+def version_option(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
     """Test-time adaptation that survives drifting images and drifting labels."""
     if version:
         typer.echo(__version__)
@@ -36,11 +44,11 @@ def version_option(version: bool = typer.Option(False, "--version", help="Print 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; an error of the user's is one line on stderr, never a traceback.
+    """Run the command line; a user's error is one line on stderr, never a traceback.
 
     Exit codes: 0 done, 1 the job failed, 2 the call was wrong.
     """
-    tune_allocator()
+    show_on_any_terminal()
     try:
         app(args=arguments)
     except KeyboardInterrupt:
@@ -49,6 +57,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(error, code=2)
     except OSError as error:
         _fail(one_line(error), code=1)
+
+
+def show_on_any_terminal() -> None:
+    """Let stdout and stderr spell out characters that their encoding does not have, instead of failing."""
+    codecs.register_error("grotta.spell", _spell)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="grotta.spell")
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    characters = error.object[error.start : error.end]
+    return "".join(_SPELLED.get(character, "?") for character in characters), error.end
 
 
 def _fail(error: object, code: int) -> None:

@@ -4,15 +4,16 @@ import pytest
 from safetensors.torch import save_file
 
 from grotta import models
-from grotta.bench.grid import TEN_METHODS, make_grid
+from grotta.bench.grid import make_grid
 from grotta.data.corruptions import CORRUPTIONS
 from grotta.methods import list_methods
+from grotta.methods.registry import PAPER_METHODS
 
 
 def test_the_default_is_the_papers_ten_methods_at_two_gammas_on_a_few_whole_corruptions() -> None:
     grid = make_grid()
-    assert [(spec.gamma, spec.method) for spec in grid] == [(g, m) for g in (1e-1, 1e-4) for m in TEN_METHODS]
-    assert set(TEN_METHODS) <= set(list_methods())
+    assert [(spec.gamma, spec.method) for spec in grid] == [(g, m) for g in (1e-1, 1e-4) for m in PAPER_METHODS]
+    assert set(PAPER_METHODS) <= set(list_methods())
     assert {spec.domains for spec in grid} == {CORRUPTIONS[: len(grid[0].domains)]}
     assert {(spec.dataset, spec.model) for spec in grid} == {("fashion-c", "fashion_resnet8")}
     assert 2 <= len(grid[0].domains) < 15
@@ -46,22 +47,26 @@ def test_domains_keep_the_order_that_they_are_given_in(data_root: Path) -> None:
     ("choice", "message"),
     [
         ({"methods": ["tent", "magic"]}, "unknown method 'magic'"),
-        ({"methods": []}, "methods: expected different values, at least one"),
-        ({"methods": ["tent", "tent"]}, "methods: expected different values"),
-        ({"gammas": [0.1, 0.0]}, "gamma: expected a positive number, got 0.0"),
-        ({"gammas": [-1.0]}, "gamma: expected a positive number, got -1.0"),
+        ({"methods": []}, "methods must be one or more different values, got"),
+        ({"methods": ["tent", "tent"]}, "methods must be one or more different values"),
+        ({"gammas": [0.1, 0.0]}, "gamma must be positive, got 0.0"),
+        ({"gammas": [-1.0]}, "gamma must be positive, got -1.0"),
         ({"dataset": "magic"}, "dataset must be folder:PATH or one of"),
-        ({"domains": ["magic"]}, "domains must be different ones of"),
-        ({"stream": "iid", "gammas": [0.1, 0.01]}, r"gammas: they mean nothing to an iid stream.* got \[0.1, 0.01\]"),
-        ({"seeds": 0}, "seeds: expected at least 1, got 0"),
-        ({"period": 0}, "period: expected"),
-        ({"preset": "magic", "methods": ["tent"]}, "preset: method 'tent' has no 'magic'"),
-        ({"preset": "magic"}, "preset: method 'source' has no 'magic', but paper, official; none has it"),
-        ({"preset": "fast", "methods": ["grotta", "bn"]}, "method 'bn' has no 'fast', .*; grotta alone has it"),
-        ({"model": "magic"}, "model: no network 'magic'; there are: .*wrn28_10"),
-        ({"model": "magic@file.pt"}, "model: no network 'magic'"),
-        ({"model": "wrn28_10"}, "model: no weights come with wrn28_10; give a file of them as wrn28_10@WEIGHTS"),
-        ({"model": "wrn28_10@nowhere/file.pt"}, "model: no file of weights at nowhere/file.pt"),
+        ({"domains": ["magic"]}, "domains"),
+        ({"stream": "iid", "gammas": [0.1, 0.01]}, r"gammas must be at most one for an iid stream.* got \[0.1, 0.01\]"),
+        ({"seeds": 0}, r"seeds must be in \[1, 10001\), got 0"),
+        ({"seeds": 1_000_000_000}, r"seeds must be in \[1, 10001\), got 1000000000"),
+        ({"period": 0}, "period must be at least 1, got 0"),
+        ({"preset": "magic", "methods": ["tent"]}, "preset must be one of paper, .* for method 'tent', got 'magic'"),
+        (
+            {"preset": "magic"},
+            r"of paper, official for method 'source', got 'magic' \(no method has it\)",
+        ),
+        ({"preset": "fast", "methods": ["grotta", "bn"]}, r"for method 'bn', got 'fast' \(only grotta has it\)"),
+        ({"model": "magic"}, "model must be one of .*wrn28_10.*, got 'magic'"),
+        ({"model": "magic@file.pt"}, "model must be one of .*, got 'magic'"),
+        ({"model": "wrn28_10"}, "model must be wrn28_10@WEIGHTS, got 'wrn28_10'"),
+        ({"model": "wrn28_10@nowhere/file.pt"}, "model must name an existing file of weights, got nowhere/file.pt"),
     ],
 )
 def test_what_is_wrong_is_named_before_anything_runs(choice: dict[str, object], message: str) -> None:
@@ -80,7 +85,7 @@ def write_pictures(root: Path, classes: int) -> None:
 
 def test_a_data_set_without_a_network_asks_for_one(tmp_path: Path) -> None:
     write_pictures(tmp_path, classes=1)
-    with pytest.raises(ValueError, match="model: no network comes with .* give one as NAME@WEIGHTS"):
+    with pytest.raises(ValueError, match="model must be given, .* comes with no network: NAME@WEIGHTS"):
         make_grid(f"folder:{tmp_path}")
 
 
@@ -89,9 +94,9 @@ def test_a_network_for_other_classes_is_refused_with_what_to_do(tmp_path: Path) 
     weights = tmp_path / "net.safetensors"
     save_file(models.create_model("fashion_resnet8", num_classes=3).state_dict(), weights)
     for network, classes in (("fashion_resnet8", 10), (f"fashion_resnet8@{weights}", 3)):
-        with pytest.raises(ValueError, match="has 11 classes, but the network") as caught:
+        with pytest.raises(ValueError, match="model must have the 11 classes of") as caught:
             make_grid(f"folder:{tmp_path}", model=network)
-        assert f"{network} was trained for {classes};" in str(caught.value)
+        assert f"got {network}, which was trained for {classes};" in str(caught.value)
         assert "`grotta train`" in str(caught.value)
         assert "num_classes" not in str(caught.value)
     save_file(models.create_model("fashion_resnet8", num_classes=11).state_dict(), weights)

@@ -1,14 +1,21 @@
 import errno
 import json
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from grotta.bench import CellResult, Failure, run_grid
+from grotta.bench import CellResult, Failure
+from grotta.bench.events import Emit
+from grotta.bench.plan import Plan
+from grotta.bench.run import run_plan
 from grotta.cli import main
-from grotta.commands import bench
 
 Grotta = Callable[..., int]
 
@@ -26,8 +33,8 @@ def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def grotta_bench(tmp_path: Path, data_root: Path, monkeypatch: pytest.MonkeyPatch) -> Grotta:
-    def inline(*arguments: object, executor: str, **options: object) -> list[CellResult | Failure]:
-        return run_grid(*arguments, executor="inline", **options)  # type: ignore[arg-type]
+    def inline(plan: Plan, on_event: Emit) -> list[CellResult | Failure]:
+        return run_plan(replace(plan, executor="inline"), on_event)
 
     def call(*words: str, **options: str) -> int:
         values = {
@@ -45,7 +52,9 @@ def grotta_bench(tmp_path: Path, data_root: Path, monkeypatch: pytest.MonkeyPatc
         assert isinstance(stop.value.code, int)
         return stop.value.code
 
-    monkeypatch.setattr(bench, "run_grid", inline)  # processes are tested where they are; here, what is made of them
+    monkeypatch.setattr(
+        "grotta.commands.running.run_plan", inline
+    )  # processes are tested where they are; here, what is made of them
     return call
 
 
@@ -90,15 +99,15 @@ def test_a_bench_where_everything_fails_still_ends_in_order(
     assert "Traceback" not in shown.err + shown.out
 
 
-def test_ctrl_c_says_how_to_go_on(
+def test_ctrl_c_says_how_to_resume(
     grotta_bench: Grotta, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench, "run_grid", interrupted)
+    monkeypatch.setattr("grotta.commands.running.run_plan", interrupted)
     assert grotta_bench() == 130
-    assert "the same command goes on from here" in capsys.readouterr().err
+    assert "run the same command again to resume" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -106,16 +115,21 @@ def test_ctrl_c_says_how_to_go_on(
     [
         ({"methods": "source,magic"}, "unknown method 'magic'"),
         ({"dataset": "magic"}, "dataset must be folder:PATH or one of"),
-        ({"gammas": "1e-1,0"}, "gamma: expected a positive number, got 0.0"),
-        ({"gammas": "1e-1,-2"}, "gamma: expected a positive number, got -2.0"),
-        ({"gammas": "a,b"}, "gammas: expected numbers separated by commas, got 'a,b'"),
-        ({"gammas": ""}, "gammas: expected different values, at least one"),
-        ({"stream": "iid"}, "gammas: they mean nothing to an iid stream, so at most one; got [0.1, 0.0001]"),
-        ({"preset": "fast"}, "preset: method 'source' has no 'fast', but paper, official; grotta alone has it"),
-        ({"domains": "magic"}, "domains must be"),
-        ({"workers": "0"}, "workers: expected at least 1"),
-        ({"seeds": "0"}, "seeds: expected at least 1"),
-        ({"address": "here:1"}, "address: only with --executor ray; got 'here:1' with --executor local"),
+        ({"gammas": "1e-1,0"}, "gamma must be positive, got 0.0"),
+        ({"gammas": "1e-1,-2"}, "gamma must be positive, got -2.0"),
+        ({"gammas": "a,b"}, "gammas must be numbers separated by commas, got 'a,b'"),
+        ({"gammas": ""}, "gammas must be one or more different values, got []"),
+        ({"stream": "iid"}, "gammas must be at most one for an iid stream, which ignores it, got [0.1, 0.0001]"),
+        (
+            {"preset": "fast"},
+            "paper, official for method 'source', got 'fast' (only grotta has it)",
+        ),
+        ({"domains": "magic"}, "domains"),
+        ({"workers": "0"}, "workers must be at least 1"),
+        ({"seeds": "0"}, "seeds must be in [1, 10001), got 0"),
+        ({"seeds": "1000000000"}, "seeds must be in [1, 10001), got 1000000000"),
+        ({"checkpoint-seconds": "-1"}, "checkpoint_seconds must be at least 0"),
+        ({"address": "here:1"}, "address must be left out with executor 'local', got 'here:1'"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_code_2_and_nothing_runs(
@@ -134,23 +148,24 @@ def test_an_output_that_cannot_be_written_is_one_line_and_code_1(
     (tmp_path / "out").write_text("a file")
     assert grotta_bench() == 1
     shown = capsys.readouterr()
-    assert shown.err.strip() == f"grotta: out: cannot write to '{tmp_path / 'out'}': it is a file, not a directory"
+    assert (
+        shown.err.strip()
+        == f"grotta: out must be a folder that can be written to, got '{tmp_path / 'out'}' (it is a file)"
+    )
     assert len(shown.err.strip().splitlines()) == 1
 
 
-def test_the_report_is_written_even_where_the_table_cannot_be_shown(
-    grotta_bench: Grotta, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def ascii_only(*arguments: object) -> None:
-        "γ".encode("ascii")
-
-    monkeypatch.setattr(bench, "show", ascii_only)
-    assert grotta_bench() == 1
-    shown = capsys.readouterr().err
-    page = tmp_path / "out" / "report.html"
-    assert "cannot be printed here: 'ascii' codec" in shown
-    assert f"the report is {page}" in shown
-    assert page.stat().st_size > 1000
+def test_an_ascii_terminal_gets_the_table(data_root: Path, tmp_path: Path) -> None:
+    words = (
+        "--dataset cifar10-c --methods source,bn --gammas 1e-1,1e-4 --domains fog --model fashion_resnet8 --workers 1"
+    )
+    call = [sys.executable, "-m", "grotta", "bench", *words.split(), "--out", tmp_path, "--data-root", data_root]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run(call, env=environment, capture_output=True, check=True)
+    shown = done.stdout.decode("ascii")
+    assert "gamma" in shown
+    assert "Source" in shown
+    assert re.search(r"Cells took \d+:\d\d of processor time: .*(bn|source) \d+ %", done.stderr.decode("ascii"))
 
 
 def test_a_full_disk_keeps_the_outcome_and_names_the_file(

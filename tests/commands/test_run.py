@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from safetensors import SafetensorError
 
-from grotta.bench import CellSpec, run_cell
+from grotta.bench import CellSpec, CellTask, run_cell
+from grotta.bench.events import Progressed
 from grotta.bench.store.results import CellResult, cell_directory
 from grotta.cli import main
-from grotta.commands.run import to_json, to_text
+from grotta.commands.run import to_text
+from grotta.commands.running import cell_json
 from grotta.report.command import command
 
 Grotta = Callable[..., int]
@@ -72,7 +74,7 @@ def test_an_output_that_cannot_be_written_is_named(
     out = tmp_path / "afile"
     out.write_text("")
     assert grotta_run(out=str(out)) == 1
-    message = f"grotta: out: cannot write to '{out}': it is a file, not a directory"
+    message = f"grotta: out must be a folder that can be written to, got '{out}' (it is a file)"
     assert capsys.readouterr().err.strip() == message
 
 
@@ -134,7 +136,7 @@ def test_both_errors_are_named_and_equal_ones_said_once(snow: float | None, erro
         versions={},
     )
     assert to_text(result).splitlines()[0] == f"bn on cifar10-c, gamma 0.1: {named}"
-    values = to_json(result)
+    values = cell_json(result)
     mean = sum(domain_errors.values()) / len(domain_errors)
     assert (values["error"], values["error_mean_over_domains"]) == (error, pytest.approx(mean))
 
@@ -161,7 +163,7 @@ def test_the_command_of_a_spec_runs_that_spec(
     assert json.loads(capsys.readouterr().out)["id"] == spec.id
 
 
-def test_a_stopped_run_goes_on_only_when_told_to(
+def test_a_stopped_run_is_resumed_only_if_asked(
     tmp_path: Path, data_root: Path, grotta_run: Grotta, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec = CellSpec(
@@ -169,15 +171,15 @@ def test_a_stopped_run_goes_on_only_when_told_to(
     )
     seen: list[int] = []
 
-    def stop(progress: object) -> None:
-        seen.append(1)
+    def stop(event: object) -> None:
+        seen.extend([1] if isinstance(event, Progressed) else [])
         if len(seen) == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_cell(spec, tmp_path, data_root=data_root, on_progress=stop, checkpoint_seconds=0)
+        run_cell(CellTask(spec, tmp_path, data_root, checkpoint_seconds=0), stop)
     assert grotta_run("--batch-size", "20") == 2
-    assert "go on with --resume" in capsys.readouterr().err
+    assert "resume it with --resume" in capsys.readouterr().err
     assert grotta_run("--batch-size", "20", "--resume") == 0
     (cell_directory(tmp_path, spec) / "checkpoint.safetensors").touch()  # as a kill at the very end leaves it
     assert grotta_run("--batch-size", "20") == 0
@@ -188,16 +190,19 @@ def test_a_stopped_run_goes_on_only_when_told_to(
     [
         ({"method": "magic"}, "unknown method 'magic'"),
         ({"dataset": "magic"}, "dataset must be folder:PATH or one of"),
-        ({"gamma": "0"}, "gamma: expected a positive number, got 0.0"),
-        ({"gamma": "-1"}, "gamma: expected a positive number, got -1.0"),
-        ({"domains": "magic"}, "domains must be"),
-        ({"domains": ""}, "domains: expected"),
-        ({"option": "k"}, "option: expected KEY=VALUE"),
+        ({"gamma": "0"}, "gamma must be positive, got 0.0"),
+        ({"gamma": "-1"}, "gamma must be positive, got -1.0"),
+        ({"domains": "magic"}, "domains"),
+        ({"domains": ""}, "domains must be one or more different values"),
+        ({"option": "k"}, "option must be KEY=VALUE"),
         ({"option": "magic=1"}, "magic"),
         ({"option": "lr=-1"}, "lr must be"),
-        ({"model": "magic"}, "model: no network 'magic'"),
-        ({"model": "fashion_resnet8@/nowhere/file.pt"}, "no file of weights at /nowhere/file.pt"),
-        ({"device": "magic"}, "device"),
+        ({"model": "magic"}, "model must be one of"),
+        (
+            {"model": "fashion_resnet8@/nowhere/file.pt"},
+            "an existing file of weights, got /nowhere/file.pt",
+        ),
+        ({"device": "magic"}, "device must be one that works here"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_code_2_and_leaves_nothing(

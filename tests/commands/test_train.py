@@ -11,9 +11,10 @@ from PIL import Image
 from grotta.cli import main
 from grotta.commands import source_data
 from grotta.commands import train as command
+from grotta.commands.train import RecipeOptions
 from grotta.data.registry import ENTRIES
 from grotta.data.sets import fashion
-from grotta.models import create_model
+from grotta.models import create_model, training
 from grotta.models.state_file import read_metadata, read_state
 
 
@@ -64,7 +65,7 @@ def test_trains_on_one_domain_and_writes_model_card_and_checkpoint(pictures, tmp
 
 def test_resuming_gives_the_same_bits_as_training_at_one_go(pictures, tmp_path, capsys, monkeypatch):
     assert run(capsys, *small(pictures, tmp_path / "whole", "--epochs", 2))[0] == 0
-    real = command.train_model
+    real = training.train
 
     def killed_after_one_epoch(*arguments, on_epoch, **options):
         def stop(result):
@@ -73,7 +74,7 @@ def test_resuming_gives_the_same_bits_as_training_at_one_go(pictures, tmp_path, 
 
         return real(*arguments, on_epoch=stop, **options)
 
-    monkeypatch.setattr(command, "train_model", killed_after_one_epoch)
+    monkeypatch.setattr(training, "train", killed_after_one_epoch)
     assert run(capsys, *small(pictures, tmp_path / "parts", "--epochs", 2))[0] == 130
     monkeypatch.undo()
     assert run(capsys, *small(pictures, tmp_path / "parts", "--epochs", 2, "--resume"))[0] == 0
@@ -242,9 +243,9 @@ def test_the_only_domain_needs_no_name(pictures, tmp_path, capsys):
         (["--shift", "2"], r"shift must be in [0, 1), got 2.0"),
         (["--epochs", "0"], "epochs must be at least 1, got 0"),
         (["--lr", "inf"], "lr must be finite, got inf"),
-        (["--device", "foo"], "device: 'foo' cannot be used here"),
-        (["--device", "cuda:99"], "device: 'cuda:99' cannot be used here"),
-        (["--device", "meta"], "device: 'meta' cannot be used here"),
+        (["--device", "foo"], "device must be one that works here (cpu, cuda, cuda:1, ...), got 'foo'"),
+        (["--device", "cuda:99"], "device must be one that works here (cpu, cuda, cuda:1, ...), got 'cuda:99'"),
+        (["--device", "meta"], "device must be one that works here (cpu, cuda, cuda:1, ...), got 'meta'"),
     ],
 )
 def test_a_bad_option_is_one_line_without_traceback_and_nothing_is_written(pictures, tmp_path, capsys, change, message):
@@ -264,7 +265,7 @@ def test_a_diverged_training_writes_no_model(pictures, tmp_path, capsys):
 
 def test_an_unusable_folder_is_noticed_before_the_first_step(pictures, tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(command, "train_model", lambda *_, **__: pytest.fail("training began"))
+    monkeypatch.setattr(training, "train", lambda *_, **__: pytest.fail("training began"))
     for out in (tmp_path / "file", tmp_path / "file" / "below"):
         code, _, err = run(capsys, *small(pictures, out))
         assert code == 1
@@ -329,3 +330,7 @@ def test_weights_of_an_earlier_training_bring_its_command_along():
     _, start = command.prepare_model("fashion_resnet8", "bundled", num_classes=10, seed=0)
     assert start.startswith("fashion_resnet8.safetensors (`grotta train fashion --model fashion_resnet8 ")
     assert start.endswith("accuracy 92.46 %)")
+
+
+def test_the_options_have_the_defaults_of_a_recipe():
+    assert RecipeOptions().recipe() == training.Recipe()

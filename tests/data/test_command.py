@@ -29,7 +29,7 @@ def test_list_says_of_each_what_is_here_where_it_was_looked_for_and_how_to_get_i
     assert "not here; looked for OfficeHomeDataset_10072016 or" in output
     assert "grotta data get cifar10-c (2.9 GB" in output
     assert f"  {tmp_path}\n" in output
-    assert f"{own_cache / 'data'}  (not there)" in output
+    assert f"{own_cache / 'data'}  (does not exist)" in output
 
 
 def test_list_as_json(tmp_path):
@@ -151,7 +151,7 @@ def test_get_says_what_to_do_by_hand(tmp_path, name, parts):
 
 @pytest.mark.parametrize("name", ["mnist", "fashion-c"])
 def test_get_of_what_cannot_be_got_names_what_can(name):
-    with pytest.raises(ValueError, match="must be one of cifar10-c, .*imagenet; got"):
+    with pytest.raises(ValueError, match="must be one of cifar10-c, .*imagenet, got"):
         run("get", name)
 
 
@@ -202,7 +202,7 @@ def test_corrupt_writes_what_is_asked_for(tmp_path, make_picture):
     arguments = ("corrupt", tmp_path / "photos", "--out", tmp_path / "out", "--severity", "1, 5")
     result = run(*arguments, "--corruptions", "fog,contrast", "--scale", "cifar", "--seed", "3")
     assert result.exit_code == 0
-    assert "4 files made, 0 were there" in result.output
+    assert "4 files made, 0 kept" in result.output
     assert (tmp_path / "out" / "contrast" / "1" / "dog" / "a.JPEG").is_file()
     again = run(*arguments, "--corruptions", "fog", "--scale", "cifar", "--seed", "3", "--json")
     assert json.loads(again.stdout) == {"made": 0, "kept": 2, "damaged": []}

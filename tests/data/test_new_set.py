@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import grotta.data
-from grotta.bench.cell.inputs import check
+from grotta.bench.inputs.check import check_spec
 from grotta.bench.spec import CellSpec
 from grotta.commands.data import app
 from grotta.commands.source_data import open_source
@@ -39,7 +39,7 @@ def test_it_is_loaded_and_listed_by_name(seasons):
 def test_the_commands_and_the_benchmark_know_it(seasons, tmp_path):
     listed = json.loads(CliRunner().invoke(app, ["list", "--data-root", str(seasons), "--json"]).output)
     assert list(listed["datasets"]["seasons"]["here"]) == ["autumn", "summer", "winter"]
-    check(CellSpec(method="source", dataset="seasons", domains=("summer",), gamma=0.1))
+    check_spec(CellSpec(method="source", dataset="seasons", domains=("summer",), gamma=0.1))
     assert open_source("seasons", ["summer"], 16, seasons).domains == ("summer",)
     with pytest.raises(DataNotFoundError, match="unpack it so that .*new/seasons/<season>"):
         CliRunner().invoke(app, ["get", "seasons", "--data-root", str(tmp_path / "new")], catch_exceptions=False)

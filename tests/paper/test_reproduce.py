@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from grotta.bench import experiments
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.results import load_results
-from grotta.commands import bench as bench_command
 from grotta.commands import report as report_command
 from grotta.commands import reproduce as command
+from grotta.commands import running
 from grotta.data import CORRUPTIONS
 from grotta.methods import create, registry
 from grotta.paper import recipe as recipe_module
@@ -293,13 +293,13 @@ def test_grotta_reproduce_says_what_is_wrong(words, said, tmp_path, monkeypatch)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--device", "nowhere"], "device: 'nowhere' cannot be used here"),
-        (["--executor", "magic"], "executor: expected one of"),
-        (["--workers", "0"], "workers: expected at least 1"),
-        (["--address", "here:1"], "address: only with --executor ray; got 'here:1'"),
-        (["--preset", "magic"], "has no 'magic'"),
-        (["--stream", "magic"], "stream: expected one of"),
-        (["--period", "0"], "period: expected"),
+        (["--device", "nowhere"], "device must be one that works here"),
+        (["--executor", "magic"], "executor must be one of"),
+        (["--workers", "0"], "workers must be at least 1"),
+        (["--address", "here:1"], "address must be left out with executor 'local', got 'here:1'"),
+        (["--preset", "magic"], "got 'magic'"),
+        (["--stream", "magic"], "stream must be one of"),
+        (["--period", "0"], "period must be at least 1"),
     ],
 )
 def test_a_refused_reproduction_leaves_nothing_behind(words, said, tmp_path):
@@ -311,7 +311,7 @@ def test_a_refused_reproduction_leaves_nothing_behind(words, said, tmp_path):
 
 def test_a_reproduction_takes_the_settings_of_a_bench(tmp_path, monkeypatch):
     ran = []
-    monkeypatch.setattr(command, "run_with_board", lambda specs, out, **how: ran.extend(specs) or [])
+    monkeypatch.setattr(running, "run_with_board", lambda plan: ran.extend(plan.specs) or running.Outcome())
     words = ["--preset", "official", "--stream", "rotta", "--period", 7, "--batch-size", 8, "--image-size", 32]
     outcome = invoke("table-main", "--methods", "grotta", "--domains", "fog", "--out", tmp_path, *words)
     assert outcome.exit_code == 0, outcome.exception
@@ -327,8 +327,8 @@ def reproduced(tmp_path, monkeypatch):
 
     def cells(*words):
         ran = []
-        monkeypatch.setattr(command, "run_with_board", lambda specs, out, **how: ran.extend(specs) or [])
-        monkeypatch.setattr(command, "report_and_tell", lambda *arguments: None)
+        monkeypatch.setattr(running, "run_with_board", lambda plan: ran.extend(plan.specs) or running.Outcome())
+        monkeypatch.setattr(running, "report_and_tell", lambda *arguments: None)
         outcome = invoke(*words, "--out", tmp_path)
         assert outcome.exit_code == 0, outcome.exception
         return ran
@@ -403,7 +403,7 @@ def test_what_a_recipe_fixes_is_in_the_help():
 def test_only_the_methods_of_a_recipe_need_the_preset(reproduced, tmp_path):
     assert {spec.preset for spec in reproduced("fig-zeta", "--preset", "fast")} == {"fast"}
     outcome = invoke("table-ablation", "--preset", "fast", "--out", tmp_path / "runs")
-    assert "method 'bn' has no 'fast'" in str(outcome.exception)
+    assert "for method 'bn', got 'fast'" in str(outcome.exception)
 
 
 def test_an_iid_stream_has_one_gamma_in_every_recipe(reproduced, scope, finish):
@@ -416,7 +416,7 @@ def test_an_iid_stream_has_one_gamma_in_every_recipe(reproduced, scope, finish):
 def test_label_shifts_are_not_asked_of_an_iid_stream(tmp_path):
     for words, said in (
         (["fig-gamma"], "stream must have label shifts for fig-gamma, got iid"),
-        (["table-main", "--gammas", "1e-1,1e-4"], "gammas: they mean nothing to an iid stream"),
+        (["table-main", "--gammas", "1e-1,1e-4"], "gammas must be at most one for an iid stream"),
     ):
         outcome = invoke(*words, "--stream", "iid", "--out", tmp_path / "runs")
         assert isinstance(outcome.exception, ValueError)
@@ -462,13 +462,13 @@ def test_every_number_of_the_label_shift_has_its_command_and_stream(scope):
 def test_tables_are_printed_and_failures_are_an_exit_code(monkeypatch, tmp_path, make_result):
     from grotta.bench import Failure
 
-    def run(specs, out, **how):
-        failed = Failure(specs[0], "no memory left")
-        rest = [replace(make_result(s.method, s.gamma, dict.fromkeys(s.domains, 12.3)), spec=s) for s in specs[1:]]
-        return [failed, *rest]
+    def run(plan):
+        first, *others = plan.specs
+        rest = [replace(make_result(s.method, s.gamma, dict.fromkeys(s.domains, 12.3)), spec=s) for s in others]
+        return running.Outcome(rest, [Failure(first, "no memory left")])
 
-    monkeypatch.setattr(command, "run_with_board", run)
-    monkeypatch.setattr(bench_command, "write_report", lambda source, out, **rest: [out])
+    monkeypatch.setattr(running, "run_with_board", run)
+    monkeypatch.setattr(running, "write_report", lambda source, out, **rest: [out])
     outcome = invoke("table-main", "--methods", "source,bn", "--domains", "fog", "--out", tmp_path)
     assert outcome.exit_code == 1
     assert "12.3" in outcome.stdout

@@ -372,8 +372,8 @@ def parsed(line):
 
     seen = {}
 
-    def remember(spec, *args, **kwargs):
-        seen["spec"] = spec
+    def remember(plan, *args, **kwargs):
+        [seen["spec"]] = plan.specs
         raise typer.Exit
 
     app = typer.Typer()
@@ -381,7 +381,7 @@ def parsed(line):
     words = shlex.split(line)
     assert words[:2] == ["grotta", "run"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "run_cell", remember)
+        patch.setattr("grotta.bench.run.run_plan", remember)
         CliRunner().invoke(app, words[2:], catch_exceptions=False)
     return seen["spec"]
 
@@ -437,7 +437,7 @@ def test_a_damaged_cell_is_said_and_not_counted(results):
     [
         (["--format", "pdf"], "format"),
         (["elsewhere"], "no cells"),
-        (["runs", "--out", "x.md"], "out: the page's name ends in .html"),
+        (["runs", "--out", "x.md"], "out must end in .html"),
         (["runs", "--out", "x.csv", "--format", "csv"], "got 'x.csv'"),
     ],
 )

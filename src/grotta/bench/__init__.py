@@ -1,7 +1,8 @@
 """The benchmark: cells, the grid of them, and where they run."""
 
-from grotta.bench.cell.loop import Progress, run_cell
-from grotta.bench.events import Event, Failure
+from grotta.bench.cell.loop import run_cell
+from grotta.bench.cell.task import CellTask
+from grotta.bench.events import Event, Failure, Progress
 from grotta.bench.run import run_grid
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.results import CellResult, DamagedCellError, load_results
@@ -9,6 +10,7 @@ from grotta.bench.store.results import CellResult, DamagedCellError, load_result
 __all__ = [
     "CellResult",
     "CellSpec",
+    "CellTask",
     "DamagedCellError",
     "Event",
     "Failure",

@@ -1,16 +1,37 @@
-"""What happens while a grid runs, as values: every executor sends them, every display reads them."""
+"""What happens while cells run, as values: every executor sends them, every display reads them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from grotta.bench.cell.loop import Progress
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.results import CellResult
 
 
 @dataclass(frozen=True)
+class Progress:
+    """How far a cell has come: images seen and wrong answers among them, overall and in the current domain."""
+
+    images: int
+    wrong: int
+    total: int
+    domain: str
+    domain_images: int
+    domain_wrong: int
+
+    @property
+    def error(self) -> float:
+        """In per cent, so far."""
+        return 100.0 * self.wrong / max(self.images, 1)
+
+    @property
+    def domain_error(self) -> float:
+        """In per cent, so far in the current domain."""
+        return 100.0 * self.domain_wrong / max(self.domain_images, 1)
+
+
+@dataclass(frozen=True)
 class Preparing:
-    """Data, the ``number``-th of ``total``, is being made, found or sent before any cell needs it."""
+    """Data, item ``number`` of ``total``, is being made, found or sent before any cell needs it."""
 
     what: str
     number: int
@@ -19,7 +40,7 @@ class Preparing:
 
 @dataclass(frozen=True)
 class Started:
-    """A worker has taken up a cell."""
+    """A worker has started a cell."""
 
     spec: CellSpec
     worker: str
@@ -27,7 +48,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Progressed:
-    """A cell has come further; sent a few times a second."""
+    """A cell has made progress; sent a few times per second."""
 
     spec: CellSpec
     progress: Progress
@@ -35,14 +56,14 @@ class Progressed:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Another run in the same directory has the cell; its result will be taken when it is there."""
+    """Another run in the same directory has the cell; its result will be used when it is finished."""
 
     spec: CellSpec
 
 
 @dataclass(frozen=True)
 class Retried:
-    """The cell's worker died; the cell goes on in another one."""
+    """The cell's worker died; another one resumes the cell."""
 
     spec: CellSpec
     reason: str
@@ -50,7 +71,7 @@ class Retried:
 
 @dataclass(frozen=True)
 class Warned:
-    """Something that a user should know, while a cell goes on."""
+    """Something that a user should know; the cell runs all the same."""
 
     spec: CellSpec
     message: str
@@ -58,7 +79,7 @@ class Warned:
 
 @dataclass(frozen=True)
 class Finished:
-    """A cell has its result; ``reused`` if it was there before."""
+    """A cell has its result; ``reused`` if it had it before."""
 
     spec: CellSpec
     result: CellResult
@@ -67,7 +88,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Failure:
-    """A cell has none and will have none: ``message`` in one line, ``details`` for whoever looks for the cause."""
+    """A cell has failed: ``message`` in one line, ``details`` for whoever looks for the cause."""
 
     spec: CellSpec
     message: str
@@ -79,4 +100,4 @@ Emit = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """Take no notice."""
+    """Do nothing with an event."""

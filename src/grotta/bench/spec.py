@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
+from grotta._check import check_positive, check_seed, check_whole
+
 Option = None | bool | int | float | str | tuple["Option", ...]
 Options = tuple[tuple[str, Option], ...]
 
@@ -15,24 +17,25 @@ Options = tuple[tuple[str, Option], ...]
 class CellSpec:
     """One method on one stream.
 
-    Two specs are equal, and share a directory, when nothing that decides a bit of the result differs: the label does
-    not count, nor does the order of the options.
+    Two specs are equal, and share a directory, if nothing that decides a bit of the result differs: neither the label
+    nor the order of the options counts.
 
     Attributes:
-        method: a name out of ``grotta.list_methods()``.
-        dataset: a name out of ``grotta.data.list_datasets()``, or ``folder:PATH``.
+        method: one of ``grotta.list_methods()``.
+        dataset: one of ``grotta.data.list_datasets()``, or ``folder:PATH``.
         domains: names of the domains, in stream order.
         gamma: concentration of the label distribution; the smaller, the fewer classes in a period.
         model: ``NAME`` (bundled weights) or ``NAME@WEIGHTS`` (a file); ``""`` is the data set's own.
-        options: of the method, over those of its preset; a mapping is taken too.
+        options: of the method, on top of its preset; a mapping is accepted too.
         preset: of the method.
         period: images that share a label distribution.
         stream: ``ptta``, ``rotta``, ``exhaustive`` or ``iid``.
         stream_seed: of the order of the images, the same for every method.
         seed: of everything random in the method.
-        batch_size: images in a step.
-        image_size: side of pictures that are read from files; data sets of arrays have their own.
-        label: the row's name in tables; made from method, preset and options when left out.
+        batch_size: images per step.
+        image_size: side of images that are read from files; data sets of arrays have their own.
+        images: at most this many images of each domain; 0 means all.
+        label: the row's name in tables; made from method, preset and options by default.
 
     >>> spec = CellSpec(method="grotta", dataset="fashion-c", domains=("fog",), gamma=0.1, options={"k": 10})
     >>> spec.label, spec.id
@@ -54,24 +57,27 @@ class CellSpec:
     seed: int = 0
     batch_size: int = 64
     image_size: int = 224
+    images: int = 0
     label: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         for name in ("method", "dataset", "model", "preset", "stream", "label"):
             if not isinstance(getattr(self, name), str):
-                raise ValueError(f"{name}: expected a string, got {getattr(self, name)!r}")
+                raise TypeError(f"{name} must be a string, got {getattr(self, name)!r}")
         items = self.options.items() if isinstance(self.options, Mapping) else self.options
         settled = {
             "domains": tuple(self.domains),
-            "gamma": _positive("gamma", self.gamma),
+            "gamma": check_positive("gamma", self.gamma),
             "options": tuple(sorted((str(key), _frozen(key, value)) for key, value in items)),
+            "seed": check_seed(self.seed),
+            "stream_seed": check_seed(self.stream_seed, "stream_seed"),
+            "images": check_whole("images", self.images, at_least=0),
         }
+        settled |= {name: check_whole(name, getattr(self, name), at_least=1) for name in _COUNTS}
         for name, value in settled.items():
             object.__setattr__(self, name, value)
         if not self.domains:
-            raise ValueError("domains: expected at least one")
-        for name, least in {"period": 1, "batch_size": 1, "image_size": 1, "seed": 0, "stream_seed": 0}.items():
-            _whole(name, getattr(self, name), least)
+            raise ValueError("domains must name at least one, got none")
         if not self.label:
             object.__setattr__(self, "label", _label(self))
 
@@ -82,10 +88,11 @@ class CellSpec:
         return hashlib.blake2b(_canonical(content).encode(), digest_size=8).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain JSON values; the usual image size, which most data sets do not heed, goes unsaid."""
+        """The fields as plain JSON values; those that were added later are left out at their defaults."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        if self.image_size == type(self).image_size:
-            del values["image_size"]
+        for name in _ADDED_LATER:
+            if values[name] == getattr(type(self), name):
+                del values[name]
         return {**values, "domains": list(self.domains), "options": _thawed(dict(self.options))}
 
     @classmethod
@@ -105,8 +112,12 @@ class CellSpec:
         """The spec that :meth:`to_json` gave."""
         values = json.loads(text)
         if not isinstance(values, dict):
-            raise ValueError(f"a cell is a JSON object, got {text[:40]!r}")
+            raise ValueError(f"a cell must be a JSON object, got {text[:40]!r}")
         return cls.from_dict(values)
+
+
+_COUNTS = ("period", "batch_size", "image_size")
+_ADDED_LATER = ("image_size", "images")  # left out at their defaults, so that the ids of older cells stay as they are
 
 
 def _label(spec: CellSpec) -> str:
@@ -118,23 +129,12 @@ def _canonical(values: Mapping[str, Any]) -> str:
     return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _positive(name: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise ValueError(f"{name}: expected a positive number, got {value!r}")
-    return float(value)
-
-
-def _whole(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name}: expected a whole number of at least {least}, got {value!r}")
-
-
 def _frozen(name: str, value: Any) -> Option:
     if isinstance(value, list | tuple):
         return tuple(_frozen(name, part) for part in value)
     if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise ValueError(f"option {name}: expected a finite number, a string, true, false, null or a list, got {value!r}")
+    raise ValueError(f"option {name} must be a finite number, a string, true, false, null or a list, got {value!r}")
 
 
 def _thawed(value: Any) -> Any:

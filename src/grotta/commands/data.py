@@ -3,31 +3,28 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from grotta.data.corrupt_folder import Corruptor, corrupt_folder
-from grotta.data.corruptions import CORRUPTIONS, Scale
-from grotta.data.entry import Entry, Holding
-from grotta.data.errors import DataNotFoundError
-from grotta.data.registry import ENTRIES
-from grotta.data.roots import data_roots, download_dir
+from grotta.commands.options import DataRoot, Json, comma_separated
+
+if TYPE_CHECKING:
+    from grotta.data.corruptions import Scale
+    from grotta.data.entry import Entry
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
-
-DataRoot = Annotated[
-    Path | None, typer.Option("--data-root", help="A folder of data sets; before `GROTTA_DATA` and the cache.")
-]
-Json = Annotated[bool, typer.Option("--json", help="For programs: one JSON object.")]
 
 
 @app.command("list")
 def list_data(data_root: DataRoot = None, as_json: Json = False) -> None:
-    """Say for each data set what is here, where it was looked for, and how to get it.
+    """List the data sets: what is present and where, and how to get the rest.
 
     Example: `grotta data list --data-root /data`
     """
+    from grotta.data.registry import ENTRIES
+    from grotta.data.roots import data_roots
+
     roots = data_roots(data_root)
     problems = {root: problem for root in roots if (problem := _problem(root))}
     readable = tuple(root for root in roots if root not in problems)
@@ -51,11 +48,13 @@ def list_data(data_root: DataRoot = None, as_json: Json = False) -> None:
         elif not fact["here"]:
             typer.echo(f"  not here; looked for {fact['looked_for']}")
         typer.echo(f"  get:  {fact['get']}")
-    typer.echo("\nYour own pictures: --dataset folder:PATH with PATH/<domain>/<class>/<picture>")
+    typer.echo("\nYour own images: --dataset folder:PATH with PATH/<domain>/<class>/<image>")
 
 
-def describe(name: str, entry: Entry, roots: tuple[Path, ...]) -> dict[str, Any]:
-    """What `list` says about a data set, as plain values."""
+def describe(name: str, entry: "Entry", roots: tuple[Path, ...]) -> dict[str, Any]:
+    """A data set's entry in the list, as plain values."""
+    from grotta.data.entry import Holding
+
     holding, problem = Holding(), ""
     try:
         holding = entry.find(roots)
@@ -77,7 +76,7 @@ def _problem(root: Path) -> str:
     try:
         next(root.iterdir(), None)
     except FileNotFoundError:
-        return "not there"
+        return "does not exist"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     return ""
@@ -87,53 +86,63 @@ def _problem(root: Path) -> str:
 def get_data(
     name: Annotated[str, typer.Argument(help="A name from `grotta data list`.")],
     data_root: Annotated[
-        Path | None, typer.Option("--data-root", help="Where to put it; the cache by default. Made if it is not there.")
+        Path | None,
+        typer.Option("--data-root", help="Where to put it; by default the cache. Made if it does not exist."),
     ] = None,
 ) -> None:
     """Download a data set, check it, and put it where it will be found.
 
-    A download that was cut resumes where it stopped. Some data sets have to be downloaded by hand: for those it says
-    what to do.
+    An interrupted download is resumed. Some data sets are only given out by their authors: for those it says what to
+    do.
 
     Example: `grotta data get cifar10-c`
     """
+    from grotta.data.errors import DataNotFoundError
+    from grotta.data.registry import ENTRIES
+    from grotta.data.roots import download_dir
+
     obtainable = [known for known, entry in ENTRIES.items() if entry.get]
     entry = ENTRIES.get(name)
     if entry is None or entry.get is None:
-        raise ValueError(f"name must be one of {', '.join(obtainable)}; got {name!r}")
+        raise ValueError(f"name must be one of {', '.join(obtainable)}, got {name!r}")
     root = download_dir() if data_root is None else data_root.expanduser()
     root.mkdir(parents=True, exist_ok=True)
     entry.get(root)
     holding = entry.find((root,))
     if not holding.here or holding.missing:
         lacking = ", ".join(holding.missing) or entry.looks_for
-        raise DataNotFoundError(f"{name}: {root} still lacks {lacking}; is what was put there something else?")
+        raise DataNotFoundError(f"{name}: {root} still lacks {lacking}; is what was put there another data set?")
     for part, place in holding.here:
         typer.echo(f"{name}: {part}, {place}")
 
 
 @app.command("corrupt")
 def corrupt_data(
-    source: Annotated[Path, typer.Argument(metavar="DIR", help="Your pictures, in class folders or not.")],
+    source: Annotated[Path, typer.Argument(metavar="DIR", help="Your images, in class folders or not.")],
     out: Annotated[Path, typer.Option(help="Where to put the corrupted copies.")],
-    severity: Annotated[str, typer.Option(help="1 to 5, or several: 1,3,5.")] = "5",
-    corruptions: Annotated[str, typer.Option(help="Names with commas; by default the benchmark's fifteen.")] = "",
-    scale: Annotated[str, typer.Option(help="Of the constants: imagenet (224 pixels) or cifar (32).")] = "imagenet",
+    severity: Annotated[str, typer.Option(help="1 to 5; several are comma-separated.")] = "5",
+    corruptions: Annotated[
+        str, typer.Option(help="Corruptions, comma-separated; by default the fifteen of the benchmark.")
+    ] = "",
+    scale: Annotated[str, typer.Option(help="Constants for imagenet (224 pixels) or cifar (32).")] = "imagenet",
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
     keep_size: Annotated[bool, typer.Option("--keep-size", help="Do not resize and crop to 224 or 32.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Corrupt your own pictures into the layout of ImageNet-C: `<corruption>/<severity>/<class>/<name>.JPEG`.
+    """Corrupt your own images into the layout of ImageNet-C: `<corruption>/<severity>/<class>/<name>.JPEG`.
 
-    The pictures themselves are only read. A second call with the same settings makes what is missing, and what
-    is older than its picture.
+    The originals are only read. A second call with the same settings makes the files that are missing or older than
+    their originals.
 
     Example: `grotta data corrupt photos --out photos-c --severity 3,5 --corruptions fog,snow`
     """
+    from grotta.data.corrupt_folder import Corruptor, corrupt_folder
+    from grotta.data.corruptions import CORRUPTIONS
+
     corruptor = Corruptor(
-        corruptions=_names(corruptions) or CORRUPTIONS,
-        severities=[_whole_number("severity", part) for part in _names(severity)],
-        scale=cast(Scale, scale),
+        corruptions=comma_separated(corruptions) or CORRUPTIONS,
+        severities=[_whole_number("severity", part) for part in comma_separated(severity) or []],
+        scale=cast("Scale", scale),
         seed=seed,
         keep_size=keep_size,
     )
@@ -141,15 +150,11 @@ def corrupt_data(
     if as_json:
         typer.echo(json.dumps(asdict(outcome), indent=1))
     else:
-        typer.echo(f"{out}: {outcome.made} files made, {outcome.kept} were there")
+        typer.echo(f"{out}: {outcome.made} files made, {outcome.kept} kept")
         for reason in outcome.damaged:
             typer.echo(f"left out: {reason}", err=True)
     if outcome.damaged:
         raise typer.Exit(1)
-
-
-def _names(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _whole_number(argument: str, text: str) -> int:

@@ -8,15 +8,15 @@ from typing import Annotated
 import typer
 
 from grotta.commands.options import Json, comma_separated
-from grotta.paper.directory import directory_report
-from grotta.report.write import FORMATS, Format, write_report
+
+FORMATS = ("html", "md", "csv")
 
 
 def report(
-    runs: Annotated[Path, typer.Argument(help="Where grotta bench, run or reproduce wrote to.")] = Path("runs"),
-    out: Annotated[Path | None, typer.Option(help="The page; RUNS/report.html by default.")] = None,
+    runs: Annotated[Path, typer.Argument(help="The --out folder of grotta bench, run or reproduce.")] = Path("runs"),
+    out: Annotated[Path | None, typer.Option(help="The page; by default RUNS/report.html.")] = None,
     formats: Annotated[
-        str, typer.Option("--format", help="html, md or csv, comma-separated; all three, side by side, by default.")
+        str, typer.Option("--format", help="html, md or csv, comma-separated; by default all three, side by side.")
     ] = ",".join(FORMATS),
     json_output: Json = False,
 ) -> None:
@@ -24,15 +24,19 @@ def report(
 
     Example: `grotta report runs --out report.html --format html`
     """
+    from grotta.paper.directory import directory_report
+    from grotta.report.write import Format, write_report
+
     wanted = comma_separated(formats) or []
-    unknown = [name for name in wanted if name not in FORMATS]
-    if unknown or not wanted:
-        raise ValueError(f"format: expected some of {', '.join(FORMATS)}; got {formats!r}")
+    if not wanted or not set(wanted) <= set(FORMATS):
+        raise ValueError(f"format must be one or more of {', '.join(FORMATS)}, got {formats!r}")
     if not (runs / "cells").is_dir() and not (runs / "recipes").is_dir():
-        raise ValueError(f"runs: {runs} has no cells; grotta bench, run and reproduce write there with --out {runs}")
+        raise ValueError(
+            f"runs must be the --out folder of grotta bench, run or reproduce, got {str(runs)!r} (no cells)"
+        )
     if out is not None and out.suffix not in (".html", ".htm"):
-        raise ValueError(f"out: the page's name ends in .html, the others are named after it; got {str(out)!r}")
-    chosen: list[Format] = [name for name in FORMATS if name in wanted]
+        raise ValueError(f"out must end in .html (the other files are named after it), got {str(out)!r}")
+    chosen: list[Format] = [name for name in FORMATS if name in wanted]  # type: ignore[misc]  # checked above
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         files = write_report(directory_report(runs), out or runs / "report.html", formats=chosen)

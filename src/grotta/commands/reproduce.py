@@ -2,65 +2,28 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from grotta.bench import CellResult, CellSpec, Failure, run_grid
-from grotta.bench.cell import inputs as setting
-from grotta.commands.bench import check_address, page_and_failures, report_and_tell, run_with_board
-from grotta.commands.options import (
-    DataRoot,
-    Device,
-    Gammas,
-    Json,
-    Out,
-    Preset,
-    Stream,
-    comma_separated,
-    comma_separated_numbers,
-)
-from grotta.paper.recipe import by_id, check_choices, recipe_section
-from grotta.paper.recipes import all_printed, all_recipes, find_recipes
-from grotta.paper.saved import save_recipe
-from grotta.paper.scope import make_scope
-from grotta.report.document import Section
-from grotta.report.render.terminal import TerminalTable
-from grotta.report.table import Table
+from grotta.commands.options import GridOptions, RunOptions, WorkerOptions, with_options
 
-MOST_COLUMNS = 7  # that a terminal of usual width shows without breaking numbers
+if TYPE_CHECKING:
+    from grotta.bench import Failure
+    from grotta.report.document import Section
+
+MOST_COLUMNS = 7  # that a terminal of the usual width shows without breaking numbers
 
 
+@with_options
 def reproduce(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="A table or figure (see --list), or all.", show_default=False)] = "",
-    dataset: Annotated[str, typer.Option(help="A data set's name (grotta data list) or folder:PATH.")] = "fashion-c",
-    methods: Annotated[str | None, typer.Option(help="Methods, comma-separated; the paper's ten by default.")] = None,
-    gammas: Gammas = None,
-    domains: Annotated[
-        str | None,
-        typer.Option("--domains", "--corruptions", help="Domains in stream order, comma-separated; a few by default."),
-    ] = None,
-    seeds: Annotated[int, typer.Option(help="Runs of each cell, with seeds 0, 1, ...")] = 1,
-    full: Annotated[bool, typer.Option("--full", help="All domains, and gammas 1e-1 to 1e-4.")] = False,
-    model: Annotated[
-        str,
-        typer.Option(help="Network NAME (bundled) or NAME@WEIGHTS, with {source} for the source domain of PACS etc."),
-    ] = "",
-    preset: Preset = "paper",
-    stream: Stream = "ptta",
-    period: Annotated[int, typer.Option(help="Images that share a label distribution.")] = 100,
-    batch_size: Annotated[int, typer.Option(help="Images in a step.")] = 64,
-    image_size: Annotated[int, typer.Option(help="Side of pictures read from files.")] = 224,
-    out: Out = Path("runs"),
-    executor: Annotated[str, typer.Option(help="local (processes of this machine) or ray (a cluster).")] = "local",
-    address: Annotated[str | None, typer.Option(help="Of an existing Ray cluster; without, Ray starts here.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Cells at once; one a core by default.")] = None,
-    device: Device = "cpu",
-    data_root: DataRoot = None,
-    listed: Annotated[bool, typer.Option("--list", help="Show all names and stop.")] = False,
-    json_output: Json = False,
+    *,
+    grid: GridOptions,
+    workers: WorkerOptions,
+    options: RunOptions,
+    listed: Annotated[bool, typer.Option("--list", help="Show all names and exit.")] = False,
 ) -> None:
     """Repeat a table or figure of the paper and put it into the report, its own numbers beside ours.
 
@@ -81,71 +44,49 @@ def reproduce(
 
     Example: `grotta reproduce table-ablation --dataset cifar100-c --model resnet56_proj@weights.pt --full`
     """
+    from grotta.commands.running import echo_json, failures_json, make_plan, report_and_tell, run_with_board
+    from grotta.paper.recipe import by_id, check_choices, recipe_section
+    from grotta.paper.recipes import all_printed, find_recipes
+    from grotta.paper.saved import save_recipe
+    from grotta.paper.scope import make_scope
+
     if listed:
-        show_names(json_output)
+        show_names(options.json_output)
         return
     if not name:
-        raise ValueError("name: which table or figure? `grotta reproduce --list` shows them; `all` is all of them")
-    recipes = find_recipes(name)
-    choices: dict[str, Any] = {
-        "dataset": dataset,
-        "methods": comma_separated(methods),
-        "gammas": comma_separated_numbers("gammas", gammas),
-        "domains": comma_separated(domains),
-        "model": model,
-        "seeds": seeds,
-        "full": full,
-        "preset": preset,
-        "stream": stream,
-        "period": period,
-        "batch_size": batch_size,
-        "image_size": image_size,
-    }
+        raise ValueError("name must be a table or figure (`grotta reproduce --list` shows them), or all; got none")
+    recipes, choices = find_recipes(name), grid.choices()
     if name != "all":
         [recipe] = recipes
         check_choices(recipe, {option: value for option, value in choices.items() if is_given(context, option)})
         choices["methods"] = list(recipe.methods) or choices["methods"]  # only they need to have the preset
-    scope = make_scope(**choices, data_root=data_root)
-    specs = list(dict.fromkeys(spec for recipe in recipes for spec in recipe.cells(scope)))
-    how: dict[str, Any] = {
-        "executor": executor,
-        "address": address,
-        "workers": workers,
-        "device": device,
-        "data_root": data_root,
-    }
-    check_how(specs, out, **how)
-    for recipe in recipes:  # before the run, so that a report on an unfinished one knows of them too
-        save_recipe(out, recipe, scope)
-    outcomes = run_with_board(specs, out, **how)
-    failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
-    found = by_id(outcome for outcome in outcomes if isinstance(outcome, CellResult))
+    scope = make_scope(**choices, data_root=options.data_root)
+    specs = dict.fromkeys(spec for recipe in recipes for spec in recipe.cells(scope))
+    plan = make_plan(list(specs), options, workers)
+    for recipe in recipes:  # before the run, so that a report on an unfinished one shows them too
+        save_recipe(options.out, recipe, scope)
+    outcome = run_with_board(plan)
+    found = by_id(outcome.results)
 
     def tell(page: Path | None) -> None:
-        if json_output:
-            typer.echo(json.dumps({"recipes": [r.name for r in recipes], **page_and_failures(page, failures)}))
+        if options.json_output:
+            echo_json({"recipes": [r.name for r in recipes], **failures_json(page, outcome.failures)})
         else:
-            show([recipe_section(recipe, scope, found, all_printed()) for recipe in recipes], failures, page)
+            show([recipe_section(recipe, scope, found, all_printed()) for recipe in recipes], outcome.failures, page)
 
-    report_and_tell(out, failures, tell)
+    report_and_tell(options.out, outcome, tell)
 
 
 def is_given(context: typer.Context, option: str) -> bool:
-    """Whether the user wrote the option, be it with the value that it has without."""
+    """Whether the option is on the command line, even with its default value."""
     source = context.get_parameter_source(option)
     return source is not None and source.name == "COMMANDLINE"
 
 
-def check_how(specs: list[CellSpec], out: Path, **how: Any) -> None:
-    """Refuse what the cells cannot run with, before anything is written."""
-    check_address(how["executor"], how["address"])
-    for spec in specs:
-        setting.check(spec)
-    run_grid([], out, **how)  # without cells, it only checks how they would run
-
-
 def show_names(json_output: bool) -> None:
     """Print what can be reproduced."""
+    from grotta.paper.recipes import all_recipes
+
     if json_output:
         typer.echo(json.dumps({recipe.name: f"{recipe.title}. {recipe.about}" for recipe in all_recipes().values()}))
         return
@@ -154,15 +95,20 @@ def show_names(json_output: bool) -> None:
         typer.echo(f"{recipe.name:{width}}  {recipe.title}. {recipe.about}")
 
 
-def show(sections: list[Section], failures: list[Failure], page: Path | None) -> None:
-    """Print the tables, what failed, and where the report is, if there is one."""
+def show(sections: "list[Section]", failures: "list[Failure]", page: Path | None) -> None:
+    """Print the tables, what failed, and where the report is, if it was written."""
+    from rich.console import Console
+
+    from grotta.report.render.terminal import TerminalTable
+    from grotta.report.table import Table
+
     console = Console()
     tables = [block for section in sections for block in section.blocks if isinstance(block, Table)]
     narrow = [table for table in tables if len(table.heads) <= MOST_COLUMNS]
     for table in narrow:
         console.print(TerminalTable(table))
     if len(narrow) < len(tables):
-        typer.echo(f"{len(tables) - len(narrow)} tables too wide for here are in the report.")
+        typer.echo(f"Tables too wide for a terminal, see the report: {len(tables) - len(narrow)}.")
     for failure in failures:
         typer.echo(f"grotta: {failure.spec.label} failed: {failure.message}", err=True)
     if page is not None:

@@ -4,35 +4,54 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
-import torch
 import typer
-from torch import nn
 
-from grotta._files import require_writable, write
-from grotta.bench.cell.inputs import check_device
-from grotta.commands.options import DataRoot, Device, Json, comma_separated
-from grotta.commands.source_data import choose_split, open_source
-from grotta.models.bundled import bundled_path
-from grotta.models.card import card_markdown, make_card, read_card
-from grotta.models.registry import create_model
-from grotta.models.state_file import read_state, write_state
-from grotta.models.training import EpochResult, Recipe, accuracy
-from grotta.models.training import train as train_model
-from grotta.models.weights import copy_state, num_classes_of
+from grotta.commands.options import DataRoot, Device, Json, comma_separated, with_options
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from grotta.models.training import EpochResult, Recipe
 
 _IMAGE_SIZE = 224
-_DEFAULT = Recipe()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeOptions:
+    """The settings of a training, with the defaults of :class:`grotta.models.training.Recipe`."""
+
+    epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 15
+    batch_size: Annotated[int, typer.Option(help="Images per step.")] = 128
+    lr: Annotated[float, typer.Option(help="Peak learning rate.")] = 0.1
+    momentum: Annotated[float, typer.Option(help="Nesterov momentum.")] = 0.9
+    weight_decay: Annotated[float, typer.Option(help="L2 penalty.")] = 5e-4
+    label_smoothing: Annotated[float, typer.Option(help="In [0, 1).")] = 0.0
+    warmup: Annotated[float, typer.Option(help="Share of the steps until the peak.")] = 0.25
+    shift: Annotated[float, typer.Option(help="Random shift, as a share of the side.")] = 0.125
+    flip: Annotated[bool, typer.Option(help="Mirror half of the images.")] = True
+    seed: Annotated[int, typer.Option(help="Of weights, order and augmentation.")] = 0
+
+    def recipe(self) -> Recipe:
+        """The recipe with these settings."""
+        from grotta.models.training import Recipe
+
+        return Recipe(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 def prepare_model(name: str, weights: str | None, num_classes: int, seed: int) -> tuple[nn.Module, str]:
     """Build the model to train, and say in words what it starts from.
 
-    Given weights are taken whole; where their number of classes is another, the classifier is drawn anew.
+    Given weights are used completely; if they are for another number of classes, the classifier is drawn anew.
     """
+    from grotta.models.bundled import bundled_path
+    from grotta.models.registry import create_model
+    from grotta.models.state_file import read_state
+    from grotta.models.weights import copy_state, num_classes_of
+
     model = create_model(name, num_classes=num_classes, seed=seed)
     if weights is None:
         return model, f"weights drawn with seed {seed}"
@@ -44,21 +63,24 @@ def prepare_model(name: str, weights: str | None, num_classes: int, seed: int) -
 
 
 def _origin(path: Path) -> str:
-    """How the weights in ``path`` were made, if they are a model of this command."""
+    """How the weights in ``path`` were made, if this command made them."""
+    from grotta.models.card import read_card
+
     card = read_card(path)
     return f" (`{card['command']}`, accuracy {100 * card['accuracy']:.2f} %)" if card else ""
 
 
 def command_line(dataset: str, model: str, recipe: Recipe, half: bool, **options: str | int | None) -> str:
-    """Write the command that repeats a training, with every setting that is not the default.
+    """The command that repeats a training, with every setting that is not the default.
 
+    >>> from grotta.models.training import Recipe
     >>> command_line("pacs", "resnet18", Recipe(epochs=3, flip=False), half=True, domain="photo", weights=None)
     'grotta train pacs --model resnet18 --domain photo --epochs 3 --no-flip --half'
     """
     words = ["grotta", "train", dataset, "--model", model]
     changed = {
         setting.name: getattr(recipe, setting.name)
-        for setting in fields(Recipe)
+        for setting in fields(recipe)
         if getattr(recipe, setting.name) != setting.default
     }
     for name, value in {**options, **changed}.items():
@@ -71,7 +93,7 @@ def command_line(dataset: str, model: str, recipe: Recipe, half: bool, **options
 
 
 class Reporter:
-    """Progress of a training on stderr: a bar on a terminal, a line for each epoch always."""
+    """Progress of a training on stderr: a line for each epoch, and on a terminal a bar."""
 
     def __init__(self, label: str, epochs: int) -> None:
         from rich.console import Console
@@ -94,7 +116,7 @@ class Reporter:
         self._bar.update(self._task, completed=done, total=total)
 
     def epoch(self, result: EpochResult) -> None:
-        """Write a line about a finished epoch."""
+        """Print a line about a finished epoch."""
         self._bar.console.print(
             f"epoch {result.epoch + 1}/{self._epochs}: loss {result.loss:.4f}, "
             f"accuracy {100 * result.accuracy:.2f} %, {result.seconds:.0f} s",
@@ -102,26 +124,19 @@ class Reporter:
         )
 
 
+@with_options
 def train(
     dataset: Annotated[str, typer.Argument(help="A data set's name (grotta data list) or folder:PATH.")],
     domain: Annotated[str | None, typer.Option(help="Train on this domain of the data set, or several: a,b.")] = None,
     model: Annotated[str | None, typer.Option(help="Network; by default the data set's own.")] = None,
     weights: Annotated[str | None, typer.Option(help="File of weights to start from, or 'bundled'.")] = None,
-    image_size: Annotated[int, typer.Option(help="Side of pictures read from files.")] = _IMAGE_SIZE,
+    image_size: Annotated[int, typer.Option(help="Side of images read from files.")] = _IMAGE_SIZE,
     out: Annotated[Path, typer.Option(help="Folder for the model, its card and the checkpoint.")] = Path("models"),
-    epochs: Annotated[int, typer.Option(help="Passes over the data.")] = _DEFAULT.epochs,
-    batch_size: Annotated[int, typer.Option(help="Images a step.")] = _DEFAULT.batch_size,
-    lr: Annotated[float, typer.Option(help="Peak learning rate.")] = _DEFAULT.lr,
-    momentum: Annotated[float, typer.Option(help="Nesterov momentum.")] = _DEFAULT.momentum,
-    weight_decay: Annotated[float, typer.Option(help="L2 penalty.")] = _DEFAULT.weight_decay,
-    label_smoothing: Annotated[float, typer.Option(help="In [0, 1).")] = _DEFAULT.label_smoothing,
-    warmup: Annotated[float, typer.Option(help="Share of steps until the peak.")] = _DEFAULT.warmup,
-    shift: Annotated[float, typer.Option(help="Random shift, as a share of the side.")] = _DEFAULT.shift,
-    flip: Annotated[bool, typer.Option(help="Mirror half of the images.")] = _DEFAULT.flip,
-    seed: Annotated[int, typer.Option(help="Of weights, order and augmentation.")] = _DEFAULT.seed,
+    *,
+    settings: RecipeOptions,
     note: Annotated[str, typer.Option(help="A remark for the model card.")] = "",
     half: Annotated[bool, typer.Option("--half", help="Store kernels as float16.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume from the last checkpoint.")] = False,
     device: Device = "cpu",
     data_root: DataRoot = None,
     json_output: Json = False,
@@ -130,7 +145,20 @@ def train(
 
     Example: grotta train pacs --domain photo --model mobilenet_v2 --weights mobilenet_v2-b0353104.pth --lr 0.01
     """
-    recipe = Recipe(epochs, batch_size, lr, momentum, weight_decay, label_smoothing, warmup, shift, flip, seed)
+    import torch
+
+    from grotta._files import require_writable, write
+    from grotta.bench.inputs.check import check_device
+    from grotta.bench.process import tune_allocator
+    from grotta.commands.source_data import choose_split, open_source
+    from grotta.models.card import card_markdown, make_card
+    from grotta.models.registry import create_model
+    from grotta.models.state_file import write_state
+    from grotta.models.training import accuracy
+    from grotta.models.training import train as train_model
+
+    tune_allocator()
+    recipe = settings.recipe()
     check_device(device)
     place = torch.device(device)
     domains = comma_separated(domain) or []
@@ -141,13 +169,13 @@ def train(
     checkpoint = out / f"{name}.checkpoint.pt"
     if checkpoint.exists() and not resume:
         raise ValueError(f"{checkpoint} exists already: continue with --resume, or choose another --out")
-    split = choose_split(source, domains, seed)
-    network, start = prepare_model(name, weights, source.num_classes, seed)
+    split = choose_split(source, domains, recipe.seed)
+    network, start = prepare_model(name, weights, source.num_classes, recipe.seed)
     network.to(place)
     require_writable(out)
     if resume and not checkpoint.exists():
         typer.echo(f"no checkpoint at {checkpoint}: starting over", err=True)
-    with Reporter(f"Training {name}", epochs) as reporter:
+    with Reporter(f"Training {name}", recipe.epochs) as reporter:
         history = train_model(
             network,
             split.images,
@@ -184,6 +212,6 @@ def train(
     )
     line = json.dumps(card, allow_nan=False)
     write_state(file, network.state_dict(), {"card": line}, half=half)
-    write(file.with_suffix(".json"), f"{json.dumps(card, indent=2, allow_nan=False)}\n".encode())
+    write(file.with_suffix(".json"), (json.dumps(card, indent=2, allow_nan=False) + "\n").encode())
     write(file.with_suffix(".md"), card_markdown(card).encode())
     typer.echo(line if json_output else f"{file}: accuracy {100 * card['accuracy']:.2f} %")

@@ -14,9 +14,11 @@ from grotta.report.sections.benchmark import TITLE, benchmark_sections, make_rep
 from grotta.report.sections.setups import by_setup
 
 
-def directory_report(out: str | Path, *, title: str = TITLE, failures: Sequence[Failure] = ()) -> Report:
-    """The report on everything in ``out``, which a run writes to."""
-    results = load_results(out)
+def directory_report(
+    out: str | Path, *, title: str = TITLE, failures: Sequence[Failure] = (), known: Sequence[CellResult] = ()
+) -> Report:
+    """The report on everything in ``out``, which a run writes to; ``known`` results are not read from disk again."""
+    results = load_results(out, known)
     unfinished = len(list((Path(out) / "cells").glob("*/"))) - len(results) - len(failures)
     note = f"Cells without a result, because they are running, were stopped, failed or are damaged: {unfinished}."
     return make_report(

@@ -14,7 +14,7 @@ def command(spec: CellSpec) -> str:
     """
     words = ["--method", spec.method, "--dataset", spec.dataset, "--domains", ",".join(spec.domains)]
     words += ["--gamma", repr(spec.gamma)]
-    for name in ("model", "preset", "period", "stream", "stream_seed", "seed", "batch_size", "image_size"):
+    for name in ("model", "preset", "period", "stream", "stream_seed", "seed", "batch_size", "image_size", "images"):
         value = getattr(spec, name)
         if value != CellSpec.__dataclass_fields__[name].default:
             words += [f"--{name.replace('_', '-')}", str(value)]

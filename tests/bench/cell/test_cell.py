@@ -1,4 +1,5 @@
 import errno
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +12,13 @@ from torch import nn
 import grotta.data
 import grotta.streams
 from grotta import methods, models
-from grotta.bench import CellSpec, Progress, load_results, run_cell
+from grotta._files import BusyError
+from grotta.bench import CellSpec, CellTask, Event, Progress, load_results, run_cell, run_grid
 from grotta.bench.cell import loop as cell_module
-from grotta.bench.cell.inputs import warnings_about
-from grotta.bench.store.lock import CellBusyError, cell_lock
+from grotta.bench.cell.adapter import warnings_about
+from grotta.bench.events import Progressed, Warned
 from grotta.bench.store.results import cell_directory
+from grotta.bench.store.store import hold_cell
 
 Make = Callable[..., CellSpec]
 Contents = Callable[[Path], dict[str, bytes]]
@@ -25,20 +28,27 @@ class StoppedError(Exception):
     pass
 
 
-def stop_after(batches: int) -> Callable[[Progress], None]:
+def stop_after(batches: int) -> Callable[[Event], None]:
     seen = []
 
-    def on_progress(progress: Progress) -> None:
-        seen.append(progress)
+    def on_event(event: Event) -> None:
+        seen.extend([event] if isinstance(event, Progressed) else [])
         if len(seen) == batches:
             raise StoppedError
 
-    return on_progress
+    return on_event
+
+
+def run_again(spec: CellSpec, out: Path, root: Path) -> list[str]:
+    """Run a cell that may be finished; gives the warnings."""
+    events: list[Event] = []
+    run_grid([spec], out, executor="inline", data_root=root, on_event=events.append)
+    return [event.message for event in events if isinstance(event, Warned)]
 
 
 def test_the_error_is_that_of_a_plain_loop(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
     spec = make_spec("grotta", options={"k": 3}, stream_seed=4, seed=5, batch_size=30)
-    result = run_cell(spec, tmp_path, data_root=data_root)
+    result = run_cell(CellTask(spec, tmp_path, data_root))
 
     data = grotta.data.load("cifar10-c", root=data_root, domains=spec.domains)
     labels = [data.labels(domain) for domain in spec.domains]
@@ -58,7 +68,7 @@ def test_the_error_is_that_of_a_plain_loop(tmp_path: Path, data_root: Path, make
 
 def test_every_method_gets_the_same_stream(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
     def stream_hash(spec: CellSpec) -> str:
-        return run_cell(spec, tmp_path, data_root=data_root).stream_hash
+        return run_cell(CellTask(spec, tmp_path, data_root)).stream_hash
 
     first = stream_hash(make_spec("source"))
     assert stream_hash(make_spec("bn", seed=7, batch_size=70)) == first
@@ -73,22 +83,21 @@ def test_a_cell_that_is_stopped_and_resumed_has_the_same_bytes(
 ) -> None:
     options = {"cotta": {"views": 2}}.get(method, {})
     spec = make_spec(method, options=options, batch_size=70)
-    run_cell(spec, tmp_path / "whole", data_root=data_root)
+    run_cell(CellTask(spec, tmp_path / "whole", data_root))
     for batches in (2, 3):
         with pytest.raises(StoppedError):
-            run_cell(
-                spec, tmp_path / "parts", data_root=data_root, on_progress=stop_after(batches), checkpoint_seconds=0
-            )
+            run_cell(CellTask(spec, tmp_path / "parts", data_root, checkpoint_seconds=0), stop_after(batches))
     assert load_results(tmp_path / "parts") == []
-    run_cell(spec, tmp_path / "parts", data_root=data_root)
+    run_cell(CellTask(spec, tmp_path / "parts", data_root))
     assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
 
 
 def test_resuming_does_not_repeat_what_is_done(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
     with pytest.raises(StoppedError):
-        run_cell(make_spec(), tmp_path, data_root=data_root, on_progress=stop_after(5), checkpoint_seconds=0)
-    seen: list[Progress] = []
-    result = run_cell(make_spec(), tmp_path, data_root=data_root, on_progress=seen.append)
+        run_cell(CellTask(make_spec(), tmp_path, data_root, checkpoint_seconds=0), stop_after(5))
+    events: list[Event] = []
+    result = run_cell(CellTask(make_spec(), tmp_path, data_root), events.append)
+    seen: list[Progress] = [event.progress for event in events if isinstance(event, Progressed)]
     assert [progress.images for progress in seen] == [268, 280]  # the fourth batch was the last one saved
     assert [progress.domain_images for progress in seen] == [128, 140]
     assert seen[-1].error == result.error
@@ -99,13 +108,13 @@ def test_a_kill_between_the_two_files_of_a_checkpoint_does_no_harm(
     tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents
 ) -> None:
     spec = make_spec("grotta")
-    run_cell(spec, tmp_path / "whole", data_root=data_root)
+    run_cell(CellTask(spec, tmp_path / "whole", data_root))
     for name, batches in (("early", 3), ("late", 5)):
         with pytest.raises(StoppedError):
-            run_cell(spec, tmp_path / name, data_root=data_root, on_progress=stop_after(batches), checkpoint_seconds=0)
+            run_cell(CellTask(spec, tmp_path / name, data_root, checkpoint_seconds=0), stop_after(batches))
     early, late = (cell_directory(tmp_path / name, spec) for name in ("early", "late"))
     shutil.copy(late / "checkpoint.npz", early / "checkpoint.npz")  # the records are always written first
-    run_cell(spec, tmp_path / "early", data_root=data_root)
+    run_cell(CellTask(spec, tmp_path / "early", data_root))
     assert contents(tmp_path / "early") == contents(tmp_path / "whole")
 
 
@@ -113,13 +122,13 @@ def test_a_kill_between_the_two_files_of_a_checkpoint_does_no_harm(
 def test_a_damaged_checkpoint_is_not_used(
     tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents, name: str
 ) -> None:
-    run_cell(make_spec(), tmp_path / "whole", data_root=data_root)
+    run_cell(CellTask(make_spec(), tmp_path / "whole", data_root))
     with pytest.raises(StoppedError):
-        run_cell(make_spec(), tmp_path / "parts", data_root=data_root, on_progress=stop_after(3), checkpoint_seconds=0)
+        run_cell(CellTask(make_spec(), tmp_path / "parts", data_root, checkpoint_seconds=0), stop_after(3))
     path = cell_directory(tmp_path / "parts", make_spec()) / name
     path.write_bytes(path.read_bytes()[:100])
     with pytest.warns(UserWarning, match="cannot be used, the cell starts again"):
-        run_cell(make_spec(), tmp_path / "parts", data_root=data_root)
+        run_cell(CellTask(make_spec(), tmp_path / "parts", data_root))
     assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
 
 
@@ -127,10 +136,10 @@ def test_a_checkpoint_of_other_software_is_not_used(
     tmp_path: Path, data_root: Path, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(StoppedError):
-        run_cell(make_spec(), tmp_path, data_root=data_root, on_progress=stop_after(3), checkpoint_seconds=0)
+        run_cell(CellTask(make_spec(), tmp_path, data_root, checkpoint_seconds=0), stop_after(3))
     monkeypatch.setattr("grotta.bench.cell.checkpoint.versions", lambda device: {"torch": "1.0"})
     with pytest.warns(UserWarning, match="other versions of the software"):
-        run_cell(make_spec(), tmp_path, data_root=data_root)
+        run_cell(CellTask(make_spec(), tmp_path, data_root))
 
 
 @pytest.fixture
@@ -179,11 +188,11 @@ def test_a_checkpoint_of_other_data_or_weights_is_not_used(
     root, weights = own_files
     spec = make_spec("grotta", model="fashion_resnet8@weights.safetensors")
     with pytest.raises(StoppedError):
-        run_cell(spec, tmp_path / "out", data_root=root, on_progress=stop_after(5), checkpoint_seconds=0)
+        run_cell(CellTask(spec, tmp_path / "out", root, checkpoint_seconds=0), stop_after(5))
     change(root / "CIFAR-10-C", weights)
     with pytest.warns(UserWarning, match=f"cannot be used, the cell starts again: .*{message}"):
-        run_cell(spec, tmp_path / "out", data_root=root)
-    run_cell(spec, tmp_path / "whole", data_root=root)
+        run_cell(CellTask(spec, tmp_path / "out", root))
+    run_cell(CellTask(spec, tmp_path / "whole", root))
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
@@ -201,21 +210,21 @@ def test_no_checkpoint_can_make_a_cell_fail(
     tmp_path: Path, data_root: Path, make_spec: Make, columns: dict[str, np.ndarray]
 ) -> None:
     with pytest.raises(StoppedError):
-        run_cell(make_spec(), tmp_path, data_root=data_root, on_progress=stop_after(3), checkpoint_seconds=0)
+        run_cell(CellTask(make_spec(), tmp_path, data_root, checkpoint_seconds=0), stop_after(3))
     path = cell_directory(tmp_path, make_spec()) / "checkpoint.npz"
     with np.load(path) as file:
         before = dict(file)
     np.savez(path, **{**before, **columns})
     with pytest.warns(UserWarning, match="cannot be used, the cell starts again"):
-        assert run_cell(make_spec(), tmp_path, data_root=data_root).images == 280
+        assert run_cell(CellTask(make_spec(), tmp_path, data_root)).images == 280
 
 
 def test_a_finished_cell_is_read_and_not_run(
     tmp_path: Path, data_root: Path, make_spec: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = run_cell(make_spec(), tmp_path, data_root=data_root)
-    monkeypatch.setattr(cell_module, "open_setting", None)
-    assert run_cell(make_spec(), tmp_path, data_root=data_root) == result
+    result = run_cell(CellTask(make_spec(), tmp_path, data_root))
+    monkeypatch.setattr(cell_module, "open_inputs", None)
+    assert run_cell(CellTask(make_spec(), tmp_path, data_root)) == result
     assert sorted(path.name for path in result.directory.iterdir()) == [
         ".lock",
         "records.npz",
@@ -243,11 +252,11 @@ def test_a_cell_of_other_weights_labels_or_images_runs_again(
 ) -> None:
     root, weights = own_files
     spec = make_spec("bn", model="fashion_resnet8@weights.safetensors")
-    run_cell(spec, tmp_path / "out", data_root=root)
+    run_cell(CellTask(spec, tmp_path / "out", root))
     change(root / "CIFAR-10-C", weights)
-    with pytest.warns(UserWarning, match=f"{spec.id} is out of date: {message}.* have changed; it runs again"):
-        run_cell(spec, tmp_path / "out", data_root=root)
-    run_cell(spec, tmp_path / "new", data_root=root)
+    [warning] = run_again(spec, tmp_path / "out", root)
+    assert re.search(f"{spec.id} is out of date: {message}.* have changed; it is run again", warning)
+    run_cell(CellTask(spec, tmp_path / "new", root))
     assert contents(tmp_path / "out") == contents(tmp_path / "new")
 
 
@@ -256,34 +265,36 @@ def test_a_result_outlives_its_weights_and_its_data(
 ) -> None:
     root, weights = own_files
     spec = make_spec("bn", model="fashion_resnet8@weights.safetensors")
-    result = run_cell(spec, tmp_path / "out", data_root=root)
+    result = run_cell(CellTask(spec, tmp_path / "out", root))
     weights.unlink()
-    assert run_cell(spec, tmp_path / "out", data_root=root) == result
+    assert run_again(spec, tmp_path / "out", root) == []
     shutil.rmtree(root)
-    assert run_cell(spec, tmp_path / "out", data_root=root) == result
+    assert run_again(spec, tmp_path / "out", root) == []
+    assert load_results(tmp_path / "out") == [result]
 
 
 def test_a_checkpoint_beside_a_result_is_removed(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
-    result = run_cell(make_spec(), tmp_path, data_root=data_root)
+    result = run_cell(CellTask(make_spec(), tmp_path, data_root))
     for name in ("checkpoint.npz", "checkpoint.safetensors"):
         (result.directory / name).write_bytes(b"a kill came before it was removed")
-    assert run_cell(make_spec(), tmp_path, data_root=data_root) == result
+    assert run_again(make_spec(), tmp_path, data_root) == []
+    assert load_results(tmp_path) == [result]
     assert not list(result.directory.glob("checkpoint*"))
 
 
 def test_a_damaged_cell_runs_again(tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents) -> None:
-    result = run_cell(make_spec(), tmp_path, data_root=data_root)
+    result = run_cell(CellTask(make_spec(), tmp_path, data_root))
     before = contents(tmp_path)
     (result.directory / "records.npz").unlink()
-    with pytest.warns(UserWarning, match=r"records\.npz is missing; it runs again"):
-        run_cell(make_spec(), tmp_path, data_root=data_root)
+    [warning] = run_again(make_spec(), tmp_path, data_root)
+    assert "records.npz is missing; it is run again" in warning
     assert contents(tmp_path) == before
 
 
 def test_a_full_disk_leaves_nothing_that_counts(
     tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = cell_module.write_file
+    write = cell_module.write
 
     def full(path: Path, content: bytes) -> None:
         if path.name == "result.json":
@@ -291,24 +302,24 @@ def test_a_full_disk_leaves_nothing_that_counts(
         write(path, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(cell_module, "write_file", full)
+        patch.setattr(cell_module, "write", full)
         with pytest.raises(OSError, match="No space left"):
-            run_cell(make_spec(), tmp_path, data_root=data_root)
+            run_cell(CellTask(make_spec(), tmp_path, data_root))
     assert load_results(tmp_path) == []
-    run_cell(make_spec(), tmp_path, data_root=data_root)
+    run_cell(CellTask(make_spec(), tmp_path, data_root))
     assert len(load_results(tmp_path)) == 1
 
 
 def test_a_cell_that_someone_runs_is_busy(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
-    with cell_lock(cell_directory(tmp_path, make_spec())), pytest.raises(CellBusyError):
-        run_cell(make_spec(), tmp_path, data_root=data_root, wait=False)
+    with hold_cell(cell_directory(tmp_path, make_spec())), pytest.raises(BusyError):
+        run_cell(CellTask(make_spec(), tmp_path, data_root, wait=False))
 
 
 def test_domains_that_are_short_for_the_memory_are_warned_of(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
-    warned = run_cell(make_spec("grotta"), tmp_path, data_root=data_root)
+    warned = run_cell(CellTask(make_spec("grotta"), tmp_path, data_root))
     assert "shorter than 3 times the memory of 1030 images" in warned.warnings[0]
-    assert run_cell(make_spec("grotta", options={"capacity": 40}), tmp_path, data_root=data_root).warnings == ()
-    assert run_cell(make_spec("source"), tmp_path, data_root=data_root).warnings == ()
+    assert run_cell(CellTask(make_spec("grotta", options={"capacity": 40}), tmp_path, data_root)).warnings == ()
+    assert run_cell(CellTask(make_spec("source"), tmp_path, data_root)).warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -336,11 +347,11 @@ def test_the_memory_is_as_large_as_what_it_holds_when_it_is_full(
     ("change", "message"),
     [
         ({"method": "magic"}, "unknown method 'magic'"),
-        ({"preset": "magic"}, "preset: method 'tent' has no 'magic'"),
-        ({"stream": "magic"}, "stream: expected one of ptta"),
-        ({"dataset": "magic"}, "dataset must be folder:PATH or one of .*fashion-c"),
-        ({"domains": ("magic",)}, "domains must be"),
-        ({"model": "magic"}, "got 'magic'"),
+        ({"preset": "magic"}, "preset must be one of paper, .* for method 'tent', got 'magic'"),
+        ({"stream": "magic"}, "stream must be one of 'ptta'"),
+        ({"dataset": "magic"}, "dataset must be folder:PATH or one of fashion-c"),
+        ({"domains": ("magic",)}, "domains"),
+        ({"model": "magic"}, "no network 'magic'"),
         ({"options": {"magic": 1}}, "magic"),
     ],
 )
@@ -348,5 +359,5 @@ def test_what_does_not_exist_is_named(
     tmp_path: Path, data_root: Path, make_spec: Make, change: dict[str, object], message: str
 ) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
-        run_cell(make_spec(**change), tmp_path, data_root=data_root)
+        run_cell(CellTask(make_spec(**change), tmp_path, data_root))
     assert load_results(tmp_path) == []

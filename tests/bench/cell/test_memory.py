@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grotta.bench import CellSpec, Progress, run_cell
+from grotta.bench import CellSpec, CellTask, Event, run_cell
+from grotta.bench.events import Progressed
 from grotta.data.corruptions import CORRUPTIONS
 
 LENGTH, DOMAINS = 10_000, 10
@@ -40,11 +41,11 @@ def test_memory_is_flat_over_a_hundred_thousand_images(
 ) -> None:
     samples: list[float] = []
 
-    def on_progress(progress: Progress) -> None:
-        if progress.domain_images == LENGTH:
+    def on_event(event: Event) -> None:
+        if isinstance(event, Progressed) and event.progress.domain_images == LENGTH:
             samples.append(own_memory_mb())
 
     spec = make_spec(method, domains=CORRUPTIONS[:DOMAINS], period=100)
-    result = run_cell(spec, tmp_path / "out", data_root=hundred_thousand, on_progress=on_progress, checkpoint_seconds=5)
+    result = run_cell(CellTask(spec, tmp_path / "out", hundred_thousand, checkpoint_seconds=5), on_event)
     assert result.images == LENGTH * DOMAINS
     assert max(samples[2:]) - samples[1] < 4, f"MB at the end of each domain: {samples}"

@@ -16,8 +16,8 @@ from safetensors.torch import save_file
 from grotta import models
 from grotta.bench import CellResult, CellSpec, Failure, load_results, run_grid
 from grotta.bench.events import Event, Finished, Progressed, Retried, Started, Waiting
-from grotta.bench.store.lock import cell_lock
 from grotta.bench.store.results import cell_directory
+from grotta.bench.store.store import hold_cell
 from grotta.paper.directory import directory_report
 from grotta.report.write import write_report
 
@@ -173,7 +173,7 @@ def test_two_runs_at_once_in_one_directory_share_the_work(
 def test_a_cell_that_is_busy_elsewhere_is_left_for_last(
     tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents, whole: Path
 ) -> None:
-    busy = cell_lock(cell_directory(tmp_path, grid(make_spec)[2]))
+    busy = hold_cell(cell_directory(tmp_path, grid(make_spec)[0]))
     busy.__enter__()
     events: list[Event] = []
 
@@ -183,8 +183,8 @@ def test_a_cell_that_is_busy_elsewhere_is_left_for_last(
             busy.__exit__(None, None, None)
 
     run_grid(grid(make_spec), tmp_path, data_root=data_root, workers=1, on_event=on_event)
-    assert [event.spec.method for event in events if isinstance(event, Waiting)] == ["grotta"]
-    assert [event.spec.method for event in events if isinstance(event, Finished)][-1] == "grotta"
+    assert [event.spec.method for event in events if isinstance(event, Waiting)] == ["source"]
+    assert [event.spec.method for event in events if isinstance(event, Finished)][-1] == "source"
     assert contents(tmp_path) == contents(whole)
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import grotta
-from grotta.bench import CellSpec, load_results, run_cell
-from grotta.bench.store.results import cell_directory, code_digest, versions
+from grotta.bench import CellSpec, CellTask, load_results, run_cell
+from grotta.bench.store.results import cell_directory
+from grotta.bench.store.versions import code_digest, versions
 
 Make = Callable[..., CellSpec]
 
@@ -18,7 +19,7 @@ Make = Callable[..., CellSpec]
 def finished(tmp_path_factory: pytest.TempPathFactory, data_root: Path, make_spec: Make) -> Path:
     out = tmp_path_factory.mktemp("finished")
     for method in ("source", "bn"):
-        run_cell(make_spec(method), out, data_root=data_root)
+        run_cell(CellTask(make_spec(method), out, data_root))
     return out
 
 
@@ -111,7 +112,7 @@ def test_a_damaged_cell_is_reported_and_not_counted(
     out: Path, make_spec: Make, name: str, damage: Callable[[Path], None]
 ) -> None:
     damage(cell_directory(out, make_spec("bn")) / name)
-    with pytest.warns(UserWarning, match="damaged.*not counted"):
+    with pytest.warns(UserWarning, match="damaged.*does not count"):
         results = load_results(out)
     assert [result.spec.method for result in results] == ["source"]
 
@@ -152,7 +153,7 @@ def test_an_empty_or_missing_directory_has_no_results(tmp_path: Path) -> None:
 
 def test_a_result_reads_back_what_was_run(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
     spec = make_spec("grotta", label="ours", options={"capacity": 50})
-    result = run_cell(spec, tmp_path, data_root=data_root)
+    result = run_cell(CellTask(spec, tmp_path, data_root))
     [again] = load_results(tmp_path)
     assert again == result
     assert again.spec.label == "ours"
@@ -178,7 +179,7 @@ def test_timing_that_is_lost_is_not_a_number(out: Path, make_spec: Make, content
 
 
 def test_records_agree_with_the_predictions(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
-    result = run_cell(make_spec("grotta"), tmp_path, data_root=data_root)
+    result = run_cell(CellTask(make_spec("grotta"), tmp_path, data_root))
     records = result.records
     wrong = result.predictions != result.labels
     ends = np.cumsum(records["size"])
@@ -191,7 +192,7 @@ def test_records_agree_with_the_predictions(tmp_path: Path, data_root: Path, mak
 
 
 def test_what_a_method_has_not_is_nan(tmp_path: Path, data_root: Path, make_spec: Make) -> None:
-    records = run_cell(make_spec("source"), tmp_path, data_root=data_root).records
+    records = run_cell(CellTask(make_spec("source"), tmp_path, data_root)).records
     assert np.isnan(records["loss"]).all()
     assert np.isnan(records["bank_size"]).all()
     assert np.isfinite(records["entropy"]).all()

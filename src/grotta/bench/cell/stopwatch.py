@@ -1,31 +1,32 @@
-"""How long a cell took and how much memory: numbers that are never the same twice, in a file of their own."""
+"""How long a cell took and how much memory: numbers that differ from run to run, in a file of their own."""
 
 import contextlib
 import json
 import time
 from pathlib import Path
 
-from grotta.bench.execute.process import peak_memory_mb
-from grotta.bench.store.results import write_file
+from grotta._files import write
+from grotta.bench.process import peak_memory_mb
 
 
 class Stopwatch:
-    """Counts the seconds of a cell; with ``resumed``, on top of those that ``path`` has from before it was stopped."""
+    """Counts the seconds of a cell; if ``resumed``, on top of those that ``path`` has from before it was stopped."""
 
     def __init__(self, path: Path, *, resumed: bool) -> None:
         self.path = path
         self._before, self._peak = _earlier(path) if resumed else (0.0, 0.0)
         self._start = time.monotonic()
 
-    def write(self, images: int) -> None:
-        """Write down the numbers after ``images`` images."""
+    def write(self, images: int) -> dict[str, float]:
+        """Write and return the numbers after ``images`` images."""
         seconds = self._before + time.monotonic() - self._start
         numbers = {
             "seconds": round(seconds, 3),
             "images_per_second": round(images / max(seconds, 1e-9), 1),
             "peak_memory_mb": round(max(self._peak, peak_memory_mb()), 1),
         }
-        write_file(self.path, json.dumps(numbers).encode())
+        write(self.path, json.dumps(numbers).encode())
+        return numbers
 
 
 def _earlier(path: Path) -> tuple[float, float]:

@@ -1,4 +1,8 @@
-"""Cells on this machine: one process a core, each taking the next cell when it is free."""
+"""Cells on this machine: one process per core, each taking another cell when it is free.
+
+The first worker takes the cheapest cell that is left, the others the most expensive one: rows appear soon, and no long
+cell is left for the end.
+"""
 
 import contextlib
 import os
@@ -12,15 +16,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import IO, cast
 
+from grotta.bench.cell.task import CellTask
 from grotta.bench.events import Emit, Event, Failure, Retried, Waiting
-from grotta.bench.execute.process import worker_environment
-from grotta.bench.execute.task import CellTask, PrepareTask, shared_data
+from grotta.bench.execute.executor import Executor, Workers
+from grotta.bench.execute.prepare import PrepareTask, shared_data
 from grotta.bench.execute.worker import COMMAND
+from grotta.bench.process import worker_environment
 
 # A cell whose worker died (killed, out of memory, a crash in native code) gets one more chance.
 ATTEMPTS = 2
 Task = CellTask | PrepareTask
-Todo = deque[tuple[Task, int]]  # with the number of the attempt
 _LAST_WORDS = 2000
 
 
@@ -29,7 +34,7 @@ class WorkerDiedError(RuntimeError):
 
 
 class Worker:
-    """A process of :mod:`grotta.bench.execute.worker`, started when it is first asked something."""
+    """A process of :mod:`grotta.bench.execute.worker`, started on its first task."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -38,7 +43,7 @@ class Worker:
         self._stopped = False
 
     def ask(self, task: Task) -> Iterator[Event]:
-        """The events of a task as they come; ``WorkerDiedError`` if the process ends before the task does."""
+        """The events of a task as they arrive; ``WorkerDiedError`` if the process ends before the task does."""
         process = self._running()
         inbox, outbox = cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout)
         try:
@@ -47,17 +52,17 @@ class Worker:
             while (event := pickle.load(outbox)) is not None:
                 yield event
         except (EOFError, OSError, pickle.UnpicklingError) as error:
-            raise WorkerDiedError(self._obituary(process)) from error
+            raise WorkerDiedError(self._cause_of_death(process)) from error
 
     def stop(self) -> None:
-        """End the process for good; what it was doing goes on from its last checkpoint another time."""
+        """End the process for good; its cell can be resumed from the last checkpoint."""
         with self._lock:
             self._stopped = True
             if self._process is not None:
                 self._process.kill()
 
     def close(self) -> None:
-        """Let go of a stopped process."""
+        """Release a stopped process."""
         self._errors.close()
         if self._process is not None:
             with contextlib.suppress(BrokenPipeError):
@@ -78,7 +83,7 @@ class Worker:
                 )
             return self._process
 
-    def _obituary(self, process: subprocess.Popen[bytes]) -> str:
+    def _cause_of_death(self, process: subprocess.Popen[bytes]) -> str:
         process.kill()
         with contextlib.suppress(BrokenPipeError):
             process.communicate()
@@ -87,6 +92,30 @@ class Worker:
         words = self._errors.read().decode(errors="replace").strip().splitlines()
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return f"its process ended with {how}" + (f": {words[-1].strip()}" if words else "")
+
+
+class Todo:
+    """The tasks that are left, for several threads: from the cheap end or the expensive one, and busy ones last."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = deque((task, 1) for task in tasks)
+        self._busy: deque[tuple[Task, int]] = deque()
+
+    def take(self, *, cheapest: bool) -> tuple[Task, int] | None:
+        """A task and the number of the attempt at it; None if there are no more."""
+        with contextlib.suppress(IndexError):
+            return self._tasks.popleft() if cheapest else self._tasks.pop()
+        with contextlib.suppress(IndexError):
+            return self._busy.popleft()
+        return None
+
+    def again(self, task: Task, number: int) -> None:
+        """Put a task back for attempt ``number``."""
+        self._tasks.append((task, number))
+
+    def later(self, task: Task, number: int) -> None:
+        """Put a task back until nothing else is left."""
+        self._busy.append((task, number))
 
 
 class Pool:
@@ -111,9 +140,12 @@ class Pool:
             worker.close()
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Event]:
-        """Do the tasks, in order as workers are free; yields their events until all are done."""
-        todo: Todo = deque((task, 1) for task in tasks)
-        self._threads = [threading.Thread(target=self._drive, args=(w, todo), daemon=True) for w in self._workers]
+        """Do the tasks, cheapest first, as workers become free; yields their events until all are done."""
+        todo = Todo(tasks)
+        self._threads = [
+            threading.Thread(target=self._drive, args=(worker, todo, number == 0), daemon=True)
+            for number, worker in enumerate(self._workers)
+        ]
         for thread in self._threads:
             thread.start()
         running = len(self._threads)
@@ -126,15 +158,11 @@ class Pool:
             else:
                 yield event
 
-    def _drive(self, worker: Worker, todo: Todo) -> None:
-        """Take tasks until there are none. Whoever puts one back goes on itself, so none is left behind."""
+    def _drive(self, worker: Worker, todo: Todo, cheapest: bool) -> None:
+        """Take tasks until there are none. A thread that puts one back takes another itself, so none is left behind."""
         try:
-            while not self._stopped:
-                try:
-                    task, number = todo.popleft()
-                except IndexError:
-                    break
-                self._do(worker, task, number, todo)
+            while not self._stopped and (taken := todo.take(cheapest=cheapest)) is not None:
+                self._do(worker, *taken, todo)
         except BaseException as error:  # a thread's error is the caller's
             self._events.put(error)
         self._events.put(None)
@@ -143,22 +171,22 @@ class Pool:
         try:
             for event in worker.ask(task):
                 if isinstance(event, Waiting) and isinstance(task, CellTask):
-                    todo.append((replace(task, wait=True), number))  # last, when there is nothing better to do
+                    todo.later(replace(task, wait=True), number)
                 self._events.put(event)
         except WorkerDiedError as error:
             if self._stopped or isinstance(task, PrepareTask):
                 return
             if number < ATTEMPTS:
                 self._events.put(Retried(task.spec, str(error)))
-                todo.appendleft((task, number + 1))
+                todo.again(task, number + 1)
             else:
                 self._events.put(Failure(task.spec, f"{error} ({ATTEMPTS} times)"))
 
 
-def run_local(tasks: Sequence[CellTask], *, workers: int | None, emit: Emit) -> None:
+def run(tasks: Sequence[CellTask], workers: Workers, emit: Emit) -> None:
     """Run cells in processes of this machine, after making the data that they share."""
-    with Pool(min(workers or cores(), max(len(tasks), 1))) as pool:
-        for stage in (shared_data(tasks), tasks):
+    with Pool(min(workers.count or cores(), len(tasks))) as pool:
+        for stage in (shared_data(tasks), [replace(task, wait=False) for task in tasks]):
             for event in pool.run(stage):
                 emit(event)
 
@@ -173,3 +201,6 @@ def make_data(tasks: Sequence[CellTask], *, emit: Emit) -> None:
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+EXECUTOR = Executor(run)

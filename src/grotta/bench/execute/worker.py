@@ -5,17 +5,19 @@ import pickle
 import signal
 import sys
 
+from grotta.bench.cell.task import CellTask
 from grotta.bench.events import Event
-from grotta.bench.execute.task import CellTask, PrepareTask, attempt, prepare
+from grotta.bench.execute.prepare import PrepareTask, prepare
+from grotta.bench.execute.reporting import run_and_report
 
 COMMAND = [sys.executable, "-P", "-c", "from grotta.bench.execute.worker import main; main()"]
 
 
 def main() -> None:
     """Serve tasks; after each one's events comes ``None``."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it decides when we end
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which decides when we end
     outbox = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever anyone prints must not get between the events
+    os.dup2(2, 1)  # what anyone prints must not get between the events
 
     def send(event: Event | None) -> None:
         pickle.dump(event, outbox)
@@ -27,7 +29,7 @@ def main() -> None:
         except EOFError:
             return
         if isinstance(task, CellTask):
-            attempt(task, send)
+            run_and_report(task, send)
         else:
             prepare(task, send)
         send(None)

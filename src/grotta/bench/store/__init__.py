@@ -1,1 +1,1 @@
-"""Cells on disk: written, read back, and checked for freshness."""
+"""Cells on disk: their results and records, and whether they are still current."""

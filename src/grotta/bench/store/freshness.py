@@ -1,53 +1,61 @@
-"""Whether a finished cell still stands: the weights and the data that it would run on today are those it ran on."""
+"""Is a finished cell still current? It is if the method's code, the weights and the data are what it was made with."""
 
 import functools
 from dataclasses import replace
 from pathlib import Path
 
 from grotta import data
-from grotta.bench.cell.inputs import load_model, make_stream, short_fingerprint
+from grotta.bench import experiments
+from grotta.bench.inputs.network import load_network, short_fingerprint
+from grotta.bench.inputs.opened import make_stream, read_labels
 from grotta.bench.spec import CellSpec
+from grotta.bench.store.method_code import method_digest
 from grotta.bench.store.results import CellResult
+from grotta.methods import method_class
 
 
-class Present:
-    """The weights and the data as they are now, each looked at once."""
+class Freshness:
+    """Compares results with the code, the weights and the data of now, each looked at once."""
 
     def __init__(self, data_root: Path | None) -> None:
         self.data_root = data_root
-        self._fingerprint = functools.cache(self._read_fingerprint)
+        self._weights = functools.cache(self._read_weights)
         self._data = functools.cache(self._read_data)
 
     def change(self, result: CellResult) -> str:
-        """What has changed since a cell ran, or ``""``; what is not there any more, or unreadable, has not changed.
+        """What has changed since a cell ran, or ``""``; what is missing or unreadable now counts as unchanged.
 
-        No image is made for it: a digest of regenerated ones is that of all they are made of.
+        No image is made for this: the digest of regenerated images is that of what they are made from.
         """
+        spec = result.spec
+        experiments.prepare(spec.method)
+        if result.method_fingerprint and method_digest(method_class(spec.method)) != result.method_fingerprint:
+            return f"the code of method {spec.method} has changed"
         try:
-            if self._fingerprint(result.model, result.classes) != result.model_fingerprint:
+            if self._weights(result.model, result.classes) != result.model_fingerprint:
                 return f"the weights of {result.model} have changed"
         except Exception:  # a result outlives the file that it was made with
             pass
         # the method does not decide the stream
-        spec = replace(result.spec, method="", preset="", options=(), model="", seed=0, batch_size=1, label="stream")
+        drawn = replace(spec, method="", preset="", options=(), model="", seed=0, batch_size=1, label="stream")
         try:
-            provenance, stream_hash, fingerprint = self._data(spec)
+            provenance, stream_hash, fingerprint = self._data(drawn)
         except Exception:
             return ""
         if provenance != result.provenance:
-            return f"the images of {spec.dataset} are now {provenance}, then they were {result.provenance}"
+            return f"the images of {spec.dataset} were {result.provenance} and are now {provenance}"
         if stream_hash != result.stream_hash:
             return f"the labels of {spec.dataset} or their order have changed"
         if result.data_fingerprint and fingerprint != result.data_fingerprint:
             return f"the images of {spec.dataset} have changed"
         return ""
 
-    def _read_fingerprint(self, model: str, classes: int) -> str:
-        return short_fingerprint(load_model(model, classes, self.data_root))
+    def _read_weights(self, model: str, classes: int) -> str:
+        return short_fingerprint(load_network(model, classes, self.data_root))
 
     def _read_data(self, spec: CellSpec) -> tuple[str, str, str]:
         dataset = data.load(
             spec.dataset, root=self.data_root, domains=spec.domains, image_size=spec.image_size, download=False
         )
-        labels = tuple(dataset.labels(domain) for domain in dataset.domains)
-        return dataset.provenance, make_stream(spec, labels, dataset.num_classes).hash, dataset.fingerprint()
+        stream = make_stream(spec, read_labels(spec, dataset), dataset.num_classes)
+        return dataset.provenance, stream.hash, dataset.fingerprint()

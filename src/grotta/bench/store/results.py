@@ -1,38 +1,32 @@
-"""A cell on disk: how its files are written, and how finished ones are read back.
+"""A finished cell: its values, how they are written, and how they are read and checked.
 
-``<out>/cells/<id>/`` holds ``spec.json``; while it runs a checkpoint; ``records.npz`` and ``timing.json``; and, written
-last, ``result.json``: a cell is finished when that file is there and whole. Nothing in it or in the records depends on
-when, where or how fast the cell ran.
+``<out>/cells/<id>/`` holds ``spec.json``; while the cell runs, a checkpoint; ``records.npz`` and ``timing.json``; and,
+written last, ``result.json``: a cell is finished if that file is present and intact. Nothing in it or in the records
+depends on when, where or how fast the cell ran.
 """
 
 import functools
 import hashlib
 import json
 import math
-import platform
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-import grotta
-from grotta import _files
-from grotta._version import __version__
-from grotta.bench.cell import records as rec
-from grotta.bench.cell.records import Column
 from grotta.bench.spec import CellSpec
+from grotta.bench.store import records as rec
+from grotta.bench.store.records import Column
 
 FORMAT = 1
-_DECIDING = ("augment.py", "functional", "memory", "methods", "models", "nn", "streams")
 SPEC, RECORDS, TIMING, RESULT = "spec.json", "records.npz", "timing.json", "result.json"
 
 
 class DamagedCellError(ValueError):
-    """A cell's directory is not what a finished cell leaves behind; it does not count."""
+    """The files of a finished cell are damaged or do not belong together; the cell does not count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +34,12 @@ class CellResult:
     """A finished cell.
 
     Attributes:
-        spec: what was run; its label is that of whoever asks, or of the run that made it.
+        spec: what was run; with the label that was asked for, or that of the run that made it.
         model: the network, with the name of its weights.
         model_fingerprint: a digest of its weights.
         stream_hash: of the stream; equal for all methods on the same stream.
-        data_fingerprint: a digest of the pictures; empty in results of before there was one.
+        data_fingerprint: a digest of the images; empty in older results, which have none.
+        method_fingerprint: a digest of the method's code; empty in older results.
         error: in per cent, over all images.
         domain_errors: in per cent, by domain, in stream order.
         images: how many the stream had.
@@ -53,7 +48,7 @@ class CellResult:
         versions: of the software, and the kind of device.
         warnings: what a reader of the numbers should know.
         directory: where the cell's files are.
-        seconds, images_per_second, peak_memory_mb: NaN if they are not known; never the same twice.
+        seconds, images_per_second, peak_memory_mb: NaN if unknown; they differ from run to run.
     """
 
     spec: CellSpec
@@ -67,6 +62,7 @@ class CellResult:
     provenance: str
     versions: dict[str, str]
     data_fingerprint: str = ""
+    method_fingerprint: str = ""
     warnings: tuple[str, ...] = ()
     directory: Path = field(default=Path(), compare=False)
     seconds: float = field(default=math.nan, compare=False)
@@ -75,7 +71,7 @@ class CellResult:
 
     @functools.cached_property
     def records(self) -> dict[str, Column]:
-        """The columns of :mod:`grotta.bench.cell.records`: one row per batch; ``predictions``, ``labels`` per image."""
+        """Columns of :mod:`grotta.bench.store.records`: one row per batch; ``predictions``, ``labels`` per image."""
         return rec.read(self.directory / RECORDS)
 
     @property
@@ -100,14 +96,18 @@ def cell_directory(out: Path, spec: CellSpec) -> Path:
     return out / "cells" / spec.id
 
 
-def load_results(out: str | Path) -> list[CellResult]:
-    """All finished cells in ``out``, in the order of their names; a damaged one is warned of and left out."""
+def load_results(out: str | Path, known: Iterable[CellResult] = ()) -> list[CellResult]:
+    """All finished cells in ``out``, ordered by id; a damaged one is left out with a warning.
+
+    Those of ``known`` are taken as they are and not read from disk.
+    """
+    at_hand = {result.spec.id: result for result in known}
     results = []
     for directory in sorted((Path(out) / "cells").glob("*/")):
         try:
-            result = read_result(directory)
+            result = at_hand.get(directory.name) or read_result(directory)
         except DamagedCellError as error:
-            warnings.warn(f"{error}; it is not counted, and run again by the next bench", stacklevel=2)
+            warnings.warn(f"{error}; it does not count, and the next bench runs it again", stacklevel=2)
         else:
             results += [] if result is None else [result]
     return results
@@ -138,21 +138,14 @@ def read_result(directory: Path) -> CellResult | None:
         raise DamagedCellError(f"the cell in {directory} is damaged: {error}") from error
 
 
+_TEXTS = ("model", "model_fingerprint", "stream_hash", "data_fingerprint", "method_fingerprint", "provenance")
+_VALUES = (*_TEXTS[:-1], "error", "domain_errors", "images", "classes", "provenance", "versions")
+
+
 def result_values(result: CellResult) -> dict[str, Any]:
-    """What a result says, as plain JSON values, without what depends on who asks, when and where."""
+    """A result as plain JSON values, without what depends on when and where it was made or on its label."""
     spec = {key: value for key, value in result.spec.to_dict().items() if key != "label"}
-    names = (
-        "model",
-        "model_fingerprint",
-        "stream_hash",
-        "data_fingerprint",
-        "error",
-        "domain_errors",
-        "images",
-        "classes",
-    )
-    values = {name: getattr(result, name) for name in (*names, "provenance", "versions")}
-    return {"spec": spec, **values, "warnings": list(result.warnings)}
+    return {"spec": spec, **{name: getattr(result, name) for name in _VALUES}, "warnings": list(result.warnings)}
 
 
 def encode_result(result: CellResult, records: bytes) -> bytes:
@@ -162,42 +155,14 @@ def encode_result(result: CellResult, records: bytes) -> bytes:
     return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Write ``content`` to ``path``, at once or not at all."""
-    _files.write(path, content)
-
-
-def versions(device: str = "cpu") -> dict[str, str]:
-    """Of the software that decides the bits of a result, and the kind of device it ran on."""
-    return {
-        "grotta": __version__,
-        "code": code_digest(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "python": ".".join(platform.python_version_tuple()[:2]),
-        "device": device,
-    }
-
-
-@functools.cache
-def code_digest(package: Path = Path(grotta.__file__).parent) -> str:
-    """A short digest of the code that decides the bits of a result, which may differ under one version."""
-    digest = hashlib.blake2b(digest_size=6)
-    for part in _DECIDING:
-        for path in sorted((package / part).rglob("*.py")) if (package / part).is_dir() else [package / part]:
-            digest.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
 def _check_texts(content: Mapping[str, Any]) -> None:
-    """Raise a ``ValueError`` unless what is text in a result is text."""
-    texts = [content[name] for name in ("model", "model_fingerprint", "stream_hash", "provenance")]
-    texts += [content.get("data_fingerprint", "")]
+    """Raise a ``ValueError`` unless what should be text in a result is text."""
+    texts = [content.get(name, "") for name in _TEXTS]
     lists = isinstance(content["warnings"], list) and isinstance(content["versions"], dict)
     if not lists or not all(
         isinstance(text, str) for text in (*texts, *content["warnings"], *content["versions"].values())
     ):
-        raise ValueError(f"{RESULT} has something else in the place of a text")
+        raise ValueError(f"{RESULT} has a value of another type where a text belongs")
 
 
 def _check_numbers(content: Mapping[str, Any], spec: CellSpec, columns: Mapping[str, Column]) -> None:
@@ -222,12 +187,21 @@ def _check_numbers(content: Mapping[str, Any], spec: CellSpec, columns: Mapping[
 
 
 def _labelled(spec: CellSpec, directory: Path) -> CellSpec:
-    """``spec`` with the label that the run which made it gave; the label is no part of the result."""
+    """``spec`` with the label of the run that made it; the label is not part of the result."""
     try:
         named = CellSpec.from_json((directory / SPEC).read_text())
     except (OSError, ValueError, TypeError, OverflowError, RecursionError):
         return spec
     return named if named == spec else spec
+
+
+def result_mark(directory: Path) -> str:
+    """Which result is in ``directory`` now: every result that is written has another mark; ``""`` if there is none."""
+    try:
+        status = (directory / RESULT).stat()
+    except OSError:
+        return ""
+    return f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
 
 
 def _timing(directory: Path) -> Mapping[str, Any]:

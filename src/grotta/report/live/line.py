@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-from grotta.bench.cell.loop import Progress
+from grotta.bench.events import Progress
 
 
 class ProgressLine:

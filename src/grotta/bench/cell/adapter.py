@@ -1,0 +1,48 @@
+"""The method of a cell, created from its spec."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import nn
+
+from grotta import methods
+from grotta.bench.inputs.network import load_network, network_name
+from grotta.bench.inputs.opened import open_dataset
+from grotta.bench.spec import CellSpec
+from grotta.memory import CSTU, PBRS, CategoryBalancedBank
+
+# A domain shorter than this many times the memory is over before the memory has forgotten the domain before it.
+LONG_ENOUGH = 3
+
+
+def make_adapter(spec: CellSpec, model: nn.Module, num_classes: int) -> methods.Adapter:
+    """The method of a cell, as newly created."""
+    options = {key: list(value) if isinstance(value, tuple) else value for key, value in spec.options}
+    return methods.create(spec.method, model, num_classes, preset=spec.preset, seed=spec.seed, **options)
+
+
+def check_options(spec: CellSpec, data_root: Path | None) -> None:
+    """Raise a ``ValueError`` or ``TypeError`` if the method does not accept the spec's options."""
+    dataset = open_dataset(spec, data_root)
+    name = network_name(spec.model, dataset)
+    make_adapter(spec, load_network(name, dataset.num_classes, data_root), dataset.num_classes)
+
+
+def warnings_about(adapter: methods.Adapter, lengths: Mapping[str, int]) -> tuple[str, ...]:
+    """What a reader of a result should know, given how many images of the stream each domain has."""
+    room = _room(adapter.memory)
+    short = {name: length for name, length in lengths.items() if length < LONG_ENOUGH * room}
+    if not short:
+        return ()
+    name, length = min(short.items(), key=lambda item: item[1])
+    return (
+        f"{len(short)} of {len(lengths)} domains are shorter than {LONG_ENOUGH} times the memory of {room} images "
+        f"({name} has {length}): the memory still holds earlier domains most of the time",
+    )
+
+
+def _room(memory: object) -> int:
+    """How many images a full memory holds; 0 if there is no memory."""
+    if isinstance(memory, CategoryBalancedBank):
+        return memory.room * memory.num_classes  # its capacity, rounded up to the same for every class
+    return memory.capacity if isinstance(memory, CSTU | PBRS) else 0

@@ -1,0 +1,29 @@
+"""What every executor is: a way to run tasks somewhere and send their events."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from grotta.bench.cell.task import CellTask
+from grotta.bench.events import Emit
+
+
+@dataclass(frozen=True)
+class Workers:
+    """How many cells run at once (by default one per core), and the address of an existing cluster to run them on."""
+
+    count: int | None = None
+    address: str | None = None
+
+
+@dataclass(frozen=True)
+class Executor:
+    """Runs cells somewhere.
+
+    Attributes:
+        run: runs the tasks, the cheapest of which come first, and sends their events in the calling thread. Each task
+            ends with ``Finished`` or ``Failure``.
+        remote: cells run on other machines: an address is accepted, and the device is checked there and not here.
+    """
+
+    run: Callable[[Sequence[CellTask], Workers, Emit], None]
+    remote: bool = False

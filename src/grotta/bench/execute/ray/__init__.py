@@ -1,0 +1,1 @@
+"""Cells on a Ray cluster: the driver hands them out, the nodes run them."""

@@ -1,0 +1,76 @@
+"""What a cell runs on, opened: the data set, its labels, the stream and the network."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from grotta import data, streams
+from grotta.bench.inputs.network import load_network, network_name
+from grotta.bench.spec import CellSpec
+from grotta.streams.generate import period_sizes
+
+if TYPE_CHECKING:
+    from torch import nn
+
+STREAMS = ("ptta", "rotta", "exhaustive", "iid")
+
+
+@dataclass(frozen=True)
+class CellInputs:
+    """What a cell runs on; for equal data, domains, gamma, period and stream seed the stream is the same."""
+
+    dataset: data.DomainDataset
+    labels: tuple[npt.NDArray[np.int64], ...]
+    stream: streams.Stream
+    model: "nn.Module"
+    model_name: str
+
+    @cached_property
+    def data_fingerprint(self) -> str:
+        """A digest of the images."""
+        return self.dataset.fingerprint()
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """How many images of the stream each domain has."""
+        return {name: len(indices) for name, indices in zip(self.dataset.domains, self.stream.indices)}
+
+    def periods(self, period: int) -> npt.NDArray[np.int32]:
+        """The period, counted over the whole stream, of each image."""
+        sizes = np.concatenate([period_sizes(length, period) for length in self.lengths.values()])
+        return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+
+
+def open_inputs(spec: CellSpec, data_root: Path | None, device: str = "cpu") -> CellInputs:
+    """Everything that a cell runs on, found on this machine, with the network on ``device``."""
+    dataset = open_dataset(spec, data_root)
+    name = network_name(spec.model, dataset)
+    return make_inputs(spec, dataset, load_network(name, dataset.num_classes, data_root).to(device), name)
+
+
+def open_dataset(spec: CellSpec, data_root: Path | None) -> data.DomainDataset:
+    """The data set of a cell, with its domains in stream order."""
+    return data.load(spec.dataset, root=data_root, domains=spec.domains, image_size=spec.image_size, keep_decoded=True)
+
+
+def make_inputs(spec: CellSpec, dataset: data.DomainDataset, model: "nn.Module", name: str) -> CellInputs:
+    """What a cell runs on, given its data and its network."""
+    labels = read_labels(spec, dataset)
+    return CellInputs(dataset, labels, make_stream(spec, labels, dataset.num_classes), model, name)
+
+
+def read_labels(spec: CellSpec, dataset: data.DomainDataset) -> tuple[npt.NDArray[np.int64], ...]:
+    """The labels of each domain's images that the stream is made of."""
+    return tuple(dataset.labels(domain)[: spec.images or None] for domain in dataset.domains)
+
+
+def make_stream(spec: CellSpec, labels: tuple[npt.NDArray[np.int64], ...], num_classes: int) -> streams.Stream:
+    """The stream that a spec names."""
+    if spec.stream == "iid":
+        return streams.iid(labels, num_classes, period=spec.period, seed=spec.stream_seed)
+    make = {"ptta": streams.ptta, "rotta": streams.rotta, "exhaustive": streams.exhaustive}[spec.stream]
+    return make(labels, num_classes, spec.gamma, period=spec.period, seed=spec.stream_seed)
