@@ -9,7 +9,7 @@ import typer
 
 from grotta._errors import one_line
 from grotta._version import __version__
-from grotta.commands import bench, data, report, reproduce, run, serve, train
+from grotta.commands import bench, data, demo, report, reproduce, run, serve, train
 
 # What the tables and the board show beyond ASCII.
 _SPELLED = {
@@ -33,6 +33,7 @@ app.command()(report.report)
 app.add_typer(data.app, name="data", help="Data sets: what is here, how to get the rest, corruptions of your own.")
 app.command()(train.train)
 app.command()(serve.serve)
+app.command()(demo.demo)
 
 
 @app.callback(invoke_without_command=True)

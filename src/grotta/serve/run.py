@@ -27,6 +27,7 @@ def serve(settings: Settings) -> None:
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=max(1, round(settings.drain_seconds)),
+        timeout_keep_alive=75,  # longer than proxies keep theirs, so that it is never the server that closes one in use
         server_header=False,
         lifespan="on",
         backlog=1024,

@@ -1,0 +1,92 @@
+"""``grotta demo``: a server, three simulated cameras and the live page, in one command."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+import webbrowser
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_HOST = "127.0.0.1"
+_MODEL = "clothes"
+_START_SECONDS = 60
+
+
+def demo(
+    port: Annotated[int, typer.Option(help="Port of the server and its page; 0 picks a free one.")] = 0,
+    method: Annotated[str, typer.Option(help="How the cameras' streams adapt.")] = "grotta",
+    preset: Annotated[str, typer.Option(help="Settings of the method.")] = "fast",
+    seconds: Annotated[float, typer.Option(help="Stop by itself after so long; 0: when it is interrupted.")] = 0,
+    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+) -> None:
+    """Watch a frozen and an adapting model part, on three simulated cameras; nothing to download.
+
+    Example: `grotta demo`
+    """
+    if port < 0 or seconds < 0:
+        raise ValueError(f"port and seconds must be at least 0, got {port} and {seconds}")
+    try:
+        from grotta.serve.demo.cameras import CAMERAS
+        from grotta.serve.demo.play import play
+    except ModuleNotFoundError as error:
+        raise ValueError(f"the demo needs {error.name}: pip install 'grotta[serve]'") from error
+    import torch
+
+    from grotta.models import create_model
+
+    torch.set_num_threads(1)
+    with _server(port or _free_port(), method, preset) as address:
+        typer.echo(f"Live page: {address}/   (Ctrl-C stops everything)")
+        if open_page:
+            webbrowser.open(f"{address}/")
+        stop = threading.Event()
+        if seconds:
+            threading.Timer(seconds, stop.set).start()
+        network = create_model("fashion_resnet8", weights="bundled")
+        with contextlib.suppress(KeyboardInterrupt):
+            play(_HOST, int(address.rsplit(":", 1)[1]), _MODEL, network, list(CAMERAS), stop)
+
+
+@contextlib.contextmanager
+def _server(port: int, method: str, preset: str) -> Iterator[str]:
+    """A server in a process of its own, with a state folder that goes with it."""
+    address = f"http://{_HOST}:{port}"
+    words = [sys.executable, "-m", "grotta", "serve", "--port", str(port), "--model", f"{_MODEL}=fashion_resnet8"]
+    words += ["--method", method, "--preset", preset, "--log-format", "text", "--log-level", "warning"]
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("GROTTA_SERVE_")}
+    with tempfile.TemporaryDirectory(prefix="grotta-demo-") as folder:
+        process = subprocess.Popen([*words, "--state", str(Path(folder) / "state")], env=clean)
+        try:
+            _wait_for(address, process)
+            yield address
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _wait_for(address: str, process: "subprocess.Popen[bytes]") -> None:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise OSError(f"the server ended with code {process.returncode}: see above")
+        with contextlib.suppress(urllib.error.URLError, OSError), opener.open(f"{address}/v2/health/ready", timeout=5):
+            return
+        time.sleep(0.1)
+    raise OSError(f"the server did not start within {_START_SECONDS} seconds")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])

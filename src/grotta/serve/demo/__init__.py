@@ -1,0 +1,1 @@
+"""Simulated cameras for ``grotta demo``."""
