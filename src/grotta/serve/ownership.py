@@ -21,7 +21,8 @@ class Ownership:
         self._taken = False
         self.membership: Membership | None = None
         if settings.shared:
-            self.membership = Membership(settings.state, settings.lease_seconds, settings.advertise)
+            address = settings.advertise or f"http://{settings.host}:{settings.port}"
+            self.membership = Membership(settings.state, settings.lease_seconds, address)
         server, alive = (self.membership.id, self.membership.is_alive) if self.membership else ("", None)
         self.store = StreamStore(settings.state, server, alive)
 
