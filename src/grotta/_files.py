@@ -46,7 +46,7 @@ def replacing(path: str | os.PathLike[str], *, bulk: bool = False) -> Iterator[P
     [('a.txt', 'all of it')]
     """
     target = Path(path).resolve()
-    temporary = target.with_name(f".{target.name}.{_host()}-{os.getpid()}-{secrets.token_hex(4)}.part")
+    temporary = temporary_name(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if not bulk:
@@ -73,6 +73,11 @@ def write(path: str | os.PathLike[str], content: bytes, *, bulk: bool = False) -
     """Write ``content`` to ``path``, whole or not at all; see :func:`replacing`."""
     with replacing(path, bulk=bulk) as temporary:
         temporary.write_bytes(content)
+
+
+def temporary_name(target: Path) -> Path:
+    """A new name beside ``target`` for a file in the making: :func:`remove_leftovers` knows whose it was."""
+    return target.with_name(f".{target.name}.{_host()}-{os.getpid()}-{secrets.token_hex(4)}.part")
 
 
 def remove_leftovers(folder: Path, name: str | None = None) -> None:

@@ -71,8 +71,7 @@ class History:
 
     def series(self, now: float) -> dict[str, list[float | None]]:
         """Every quantity over the intervals, oldest first; None where nothing was seen."""
-        self._row(now)
-        table = np.roll(self._table, -(self._newest % BUCKETS) - 1, axis=0)
+        table = self._until(now)
         column = {name: table[:, i] for name, i in _COLUMNS.items()}
         images = column["images"]
         found: dict[str, Array] = {
@@ -85,17 +84,24 @@ class History:
             "reference": _ratio(column["reference"], column["referenced"]),
             **{name: np.where(column["adapted"] > 0, column[name], np.nan) for name in _LATEST},
         }
-        return {name: [None if v != v else round(float(v), 4) for v in values] for name, values in found.items()}
+        rounded = {name: np.round(values.astype(np.float64), 4).tolist() for name, values in found.items()}
+        return {name: [None if v != v else v for v in values] for name, values in rounded.items()}
 
     def classes(self, now: float, labels: Sequence[str]) -> list[dict[str, Any]]:
         """How often each class was predicted in every interval, most frequent first."""
-        self._row(now)
-        table = np.roll(self._table, -(self._newest % BUCKETS) - 1, axis=0)[:, len(_COLUMNS) :]
+        table = self._until(now)[:, len(_COLUMNS) :]
         names: dict[int, str] = {}
         for which, slot in self._slots.items():
             names[slot] = labels[which] if slot not in names else "other"
         rows = [{"label": name, "slot": slot, "counts": table[:, slot].tolist()} for slot, name in names.items()]
         return sorted(rows, key=lambda row: -sum(row["counts"]))
+
+    def _until(self, now: float) -> NDArray[np.float32]:
+        """A copy of the table that ends with the present interval; changes nothing, so any thread may ask."""
+        newest = self._newest
+        table = np.roll(self._table, -(newest % BUCKETS) - 1, axis=0)
+        passed = min(BUCKETS, max(0, int(now // SECONDS) - newest))
+        return np.concatenate([table[passed:], np.zeros((passed, table.shape[1]), np.float32)])
 
     def _row(self, now: float) -> NDArray[np.float32]:
         number = max(int(now // SECONDS), self._newest)

@@ -37,6 +37,8 @@ class Membership:
 
     def join(self) -> None:
         """Appear, and keep the count growing in the background."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        _files.remove_leftovers(self._folder)
         self._beat()
         self._thread.start()
 

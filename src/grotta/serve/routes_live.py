@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from PIL import Image
+from starlette.concurrency import run_in_threadpool
 
 from grotta._version import __version__
 from grotta.serve import manage
@@ -22,7 +23,7 @@ from grotta.serve.tensors import Array
 router = APIRouter(include_in_schema=False)
 _ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "charts.js": "text/javascript"}
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'"
-_MOST_SHOWN = 200
+_MOST_SHOWN = 100
 
 
 @router.get("/")
@@ -51,11 +52,12 @@ async def overview(request: Request) -> dict[str, Any]:
     """All streams with their sparklines, those used last first, and what the server does."""
     service, now = service_of(request), time.time()
     streams = sorted(service.streams.values(), key=lambda stream: -stream.used)
+    shown = streams[:_MOST_SHOWN]
     return {
         "version": __version__,
         "server": service.ownership.server,
         "models": {m.name: {"method": m.settings.method, "classes": len(m.labels)} for m in service.models.values()},
-        "streams": [_row(stream, now) for stream in streams[:_MOST_SHOWN]],
+        "streams": await run_in_threadpool(lambda: [_row(stream, now) for stream in shown]),
         "total": len(streams),
         "live": sum(stream.is_live for stream in streams),
         "memory_mb": round(resident_bytes() / 1e6),

@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -127,7 +126,7 @@ class StreamStore:
 
     def _link(self, claim: Path) -> bool:
         claim.parent.mkdir(parents=True, exist_ok=True)
-        temporary = claim.with_name(f".{claim.name}.{secrets.token_hex(8)}.part")
+        temporary = _files.temporary_name(claim)
         try:
             temporary.write_text(self.server)
             os.link(temporary, claim)
