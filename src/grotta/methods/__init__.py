@@ -7,6 +7,7 @@ from grotta.methods.cotta import CoTTA
 from grotta.methods.deyo import DeYO
 from grotta.methods.eata import EATA
 from grotta.methods.grotta import GRoTTA
+from grotta.methods.grotta_plus import GRoTTAPlus
 from grotta.methods.lame import LAME
 from grotta.methods.note import NOTE
 from grotta.methods.ods import ODS
@@ -38,6 +39,7 @@ __all__ = [
     "CoTTA",
     "DeYO",
     "GRoTTA",
+    "GRoTTAPlus",
     "Learned",
     "PeTTA",
     "Pending",

@@ -22,6 +22,7 @@ class Prediction(NamedTuple):
     logits: Tensor  # (B, classes)
     features: Tensor  # (B, d)
     raw: Tensor | None = None  # (B, classes), of a method whose ``logits`` are corrected ones: the network's own
+    extra: object = None  # what else ``learn`` needs of the pass, if the method says so
 
 
 class Learned(NamedTuple):

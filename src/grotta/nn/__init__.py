@@ -7,6 +7,7 @@ from grotta.nn.convert import (
     balanced,
     batch_stats,
     convert_norm,
+    gated,
     gpre_rbn,
     iabn,
     norm_layers,
@@ -15,6 +16,7 @@ from grotta.nn.convert import (
     set_tracking,
     tracking,
 )
+from grotta.nn.gated_bn import GatedBN1d, GatedBN2d, observing
 from grotta.nn.iabn import IABN1d, IABN2d
 from grotta.nn.network import Network, find_classifier
 from grotta.nn.norm_base import AdaptiveNorm
@@ -27,6 +29,8 @@ __all__ = [
     "BalancedBN2d",
     "BatchStatsBN1d",
     "BatchStatsBN2d",
+    "GatedBN1d",
+    "GatedBN2d",
     "GpreRBN1d",
     "GpreRBN2d",
     "IABN1d",
@@ -40,10 +44,12 @@ __all__ = [
     "batch_stats",
     "convert_norm",
     "find_classifier",
+    "gated",
     "gpre_rbn",
     "iabn",
     "labelled",
     "norm_layers",
+    "observing",
     "own_parameters",
     "rbn",
     "replace_norms",

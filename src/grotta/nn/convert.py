@@ -10,6 +10,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from grotta._check import check_type
 from grotta.nn.balanced_bn import BalancedBN1d, BalancedBN2d
 from grotta.nn.batch_stats import BatchStatsBN1d, BatchStatsBN2d
+from grotta.nn.gated_bn import GatedBN1d, GatedBN2d
 from grotta.nn.iabn import IABN1d, IABN2d
 from grotta.nn.norm_base import AdaptiveNorm
 from grotta.nn.robust_bn import GpreRBN1d, GpreRBN2d, Gradient, RBN1d, RBN2d, RobustBatchNorm
@@ -92,6 +93,11 @@ def batch_stats() -> NormFactory:
 def iabn(k: float = 4.0, alpha: float = 0.01) -> NormFactory:
     """Factory of instance-aware layers (NOTE)."""
     return lambda bn: _variant(bn, IABN1d, IABN2d).from_bn(bn, k=k, alpha=alpha)
+
+
+def gated() -> NormFactory:
+    """Factory of layers whose statistics follow the stream through a gate (GRoTTA+)."""
+    return lambda bn: _variant(bn, GatedBN1d, GatedBN2d).from_bn(bn)
 
 
 def balanced(num_classes: int, eta: float = 0.01, gamma: float = 0.0) -> NormFactory:

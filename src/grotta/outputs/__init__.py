@@ -10,6 +10,7 @@ from grotta.outputs.base import Output, OutputAdaptation
 from grotta.outputs.bias_guided import BiasGuided
 from grotta.outputs.laplacian import Laplacian
 from grotta.outputs.registry import create, list_outputs, output_class, register
+from grotta.outputs.stream import StreamPrior
 from grotta.outputs.unchanged import Unchanged
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Laplacian",
     "Output",
     "OutputAdaptation",
+    "StreamPrior",
     "Unchanged",
     "create",
     "list_outputs",
