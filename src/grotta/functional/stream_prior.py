@@ -20,7 +20,7 @@ def time_neighbours(past: int, batch: int, scales: Tensor, base: float = 1.0) ->
 
     >>> weights = time_neighbours(past=1, batch=2, scales=torch.tensor([1.0]))
     >>> weights.around[0, 0], weights.before[0, 0]  # of the first new sample: the past one, itself, the one after it
-    (tensor([0.2120, 0.0000, 0.2120]), tensor([0.2689, 0.0000, 0.0000]))
+    (tensor([0.2119, 0.0000, 0.2119]), tensor([0.2689, 0.0000, 0.0000]))
     """
     position = torch.arange(past + batch, device=scales.device, dtype=scales.dtype)
     distance = position[past:, None] - position[None, :]

@@ -37,10 +37,10 @@ class GRoTTAPlus(Adapter):
     - *tracked*: the statistics follow the stream (a gated filter in every layer), at once when a domain changes, slowly
       where batches are poor samples of the classes; best on fair batches.
 
-    Their log-probabilities are averaged, each with its estimated accuracy to the power ``sharpness`` as weight. The accuracies
-    come from how often the three agree (see ``grotta.functional.accuracies_from_agreement``), so a reading that fails is
-    voted down within a few batches, and on clean images the source model leads. The answer is then read in the light of
-    its neighbours in time (``output="stream"``).
+    Their log-probabilities are averaged, each weighted by its estimated accuracy to the power ``sharpness``. The
+    accuracies come from how often the three agree (``grotta.functional.accuracies_from_agreement``), so a reading that
+    fails is voted down within a few batches, and on clean images the source model leads. The answer is then read in the
+    light of its neighbours in time (``output="stream"``).
 
     A model without batch normalisation is read in one way, as it is, and profits from the order of the stream alone.
 

@@ -90,7 +90,7 @@ class GatedBN1d(AdaptiveNorm):
         """The statistics as they are."""
         return Gate(self.running_mean, self.running_var, self.uncertainty, self.noise)
 
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, x: Tensor) -> Tensor:
         """Normalise ``x`` (B, C, ...); the result has its shape and dtype."""
         self.check_input(x)
@@ -138,7 +138,8 @@ _open = threading.local()
 def observing() -> Iterator[list[tuple[GatedBN1d, Observation]]]:
     """Collect, in this thread, what the gated layers of the networks that run in here see."""
     before = getattr(_open, "observers", None)
-    _open.observers = seen = []
+    seen: list[tuple[GatedBN1d, Observation]] = []
+    _open.observers = seen
     try:
         yield seen
     finally:

@@ -44,11 +44,11 @@ class StreamPrior(OutputAdaptation):
     """Read each answer in the light of its neighbours in time, as far as the stream itself shows that this pays.
 
     The model: sample i has a label drawn from a mix q_i that changes in time, slowly or at once. The network's answer
-    P_i speaks for label y with the likelihood P_i(y)^(1/T) / pi(y): the temperature T makes up for over-confidence and for
-    mistakes that come together, pi, the running mean of the network's own answers, for its bias. q_i is the kernel mean
-    of the labels around i, its own left out, so labels and mixes settle together in a few rounds.
+    P_i speaks for label y with the likelihood P_i(y)^(1/T) / pi(y): the temperature T makes up for over-confidence and
+    for mistakes that come together; pi, the running mean of the network's own answers, for its bias. q_i is the kernel
+    mean of the labels around i, its own left out, so labels and mixes settle together in a few rounds.
 
-    Nothing of this is set by hand. Several readers, one per temperature and speed of pi, read the same answers. Inside a
+    Nothing of this is set per stream. Several readers, one per temperature and speed of pi, read the same answers. In a
     reader, time scales, and a mix that does not change, are weighed by how well the neighbours predict an answer. The
     readers are weighed by held-out evidence: how well the labels a reader gave to the past predict the network's next
     answer through the confusion (answers given labels) that this reader has learned by then. Predicting answers
@@ -219,8 +219,5 @@ def _bucketed(mix: Tensor) -> Tensor:
 def _confusion(counts: Tensor) -> Tensor:
     """Answers given labels (R, C, C): the counts, and a confusion near the identity for as long as there are few."""
     classes = counts.shape[1]
-    near = torch.full(
-        (classes, classes), (1 - IDENTITY) / max(classes - 1, 1), device=counts.device, dtype=counts.dtype
-    )
-    near.fill_diagonal_(IDENTITY)
+    near = torch.full_like(counts[0], (1 - IDENTITY) / (classes - 1)).fill_diagonal_(IDENTITY)
     return time.normalised(IDENTITY_WEIGHS * near + counts)
