@@ -113,8 +113,8 @@ def make_scope(
     if names and domains is None:
         if SOURCE not in model:
             raise ValueError(
-                f"model must be NAME@WEIGHTS with {SOURCE} in place of the domain's name, since {dataset} has one model "
-                f"per domain, or be given with its domains; got {model!r}"
+                f"model must be NAME@WEIGHTS with {SOURCE} in place of the domain's name, since {dataset} has one "
+                f"model per domain, or be given with its domains; got {model!r}"
             )
         grids = [
             make_grid(dataset, domains=[d for d in names if d != source], model=model.replace(SOURCE, source), **every)
