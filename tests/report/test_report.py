@@ -276,6 +276,7 @@ def test_what_is_one_setup_is_named_by_its_data_and_network_alone(results):
     [
         ([{"batch_size": 64}, {"batch_size": 16}], ["batches of 64", "batches of 16"]),
         ([{"image_size": 224}, {"image_size": 160}], ["image size 224", "image size 160"]),
+        ([{"images": 4000}, {"images": 0}], ["4000 images per domain", "all images per domain"]),
         ([{"preset": "paper"}, {"preset": "fast"}], ["preset paper", "preset fast"]),
         ([{"model": "a"}, {"model": "b", "period": 9}], ["a, 100 images per period", "b, 9 images per period"]),
         ([{"gamma": 0.1}, {"gamma": 1e-4}], ["γ = 10⁻¹", "γ = 10⁻⁴"]),

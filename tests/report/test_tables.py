@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -381,3 +382,14 @@ def test_without_printed_numbers_nothing_is_said_of_the_paper(three_methods):
     table = tables.main_table(three_methods)
     assert table.paper is None
     assert not any("aper" in note for note in footnotes(table))
+
+
+def test_notes_say_when_pictures_came_more_than_once_and_what_to_do(make_result):
+    made = make_result("bn", 0.1, {"fog": 1.0}, dataset="folder:/a/photos", provenance="original")
+    table = main_table([replace(made, distinct_images=63)])
+    assert "100 images per stream of 224 × 224 pixels, 63 different ones; network" in table.notes[0]
+    assert table.notes[1] == (
+        "Some pictures came more than once: ptta streams draw with replacement. --stream exhaustive or recorded shows "
+        "each picture once."
+    )
+    assert not any("replacement" in note for note in main_table([made]).notes)

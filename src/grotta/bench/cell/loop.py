@@ -116,5 +116,12 @@ def _result(
         provenance=inputs.dataset.provenance,
         versions=versions(adapter.device.type),
         warnings=warnings_about(adapter, inputs.lengths),
+        distinct_images=_distinct(inputs),
         directory=directory,
     )
+
+
+def _distinct(inputs: CellInputs) -> int:
+    """How many different images were seen if some came again, for data that somebody gathered; else 0."""
+    repeated = inputs.dataset.provenance == "original" and inputs.distinct < len(inputs.stream)
+    return inputs.distinct if repeated else 0

@@ -39,6 +39,11 @@ class CellInputs:
         """How many images of the stream each domain has."""
         return {name: len(indices) for name, indices in zip(self.dataset.domains, self.stream.indices)}
 
+    @property
+    def distinct(self) -> int:
+        """How many different images the stream shows."""
+        return sum(len(np.unique(indices)) for indices in self.stream.indices)
+
     def periods(self, period: int) -> npt.NDArray[np.int32]:
         """The period, counted over the whole stream, of each image."""
         sizes = np.concatenate([period_sizes(length, period) for length in self.lengths.values()])

@@ -47,6 +47,8 @@ class CellResult:
         provenance: of the data: ``published``, ``regenerated`` or ``original``.
         versions: of the software, and the kind of device.
         warnings: what a reader of the numbers should know.
+        distinct_images: how many different images of a data set of original pictures the stream showed, if some more
+            than once; else 0.
         directory: where the cell's files are.
         seconds, images_per_second, peak_memory_mb: NaN if unknown; they differ from run to run.
     """
@@ -64,6 +66,7 @@ class CellResult:
     data_fingerprint: str = ""
     method_fingerprint: str = ""
     warnings: tuple[str, ...] = ()
+    distinct_images: int = 0
     directory: Path = field(default=Path(), compare=False)
     seconds: float = field(default=math.nan, compare=False)
     images_per_second: float = field(default=math.nan, compare=False)
@@ -145,7 +148,8 @@ _VALUES = (*_TEXTS[:-1], "error", "domain_errors", "images", "classes", "provena
 def result_values(result: CellResult) -> dict[str, Any]:
     """A result as plain JSON values, without what depends on when and where it was made or on its label."""
     spec = {key: value for key, value in result.spec.to_dict().items() if key != "label"}
-    return {"spec": spec, **{name: getattr(result, name) for name in _VALUES}, "warnings": list(result.warnings)}
+    values = {"spec": spec, **{name: getattr(result, name) for name in _VALUES}, "warnings": list(result.warnings)}
+    return values | ({"distinct_images": result.distinct_images} if result.distinct_images else {})
 
 
 def encode_result(result: CellResult, records: bytes) -> bytes:

@@ -89,6 +89,6 @@ RECIPE = Recipe(
     single=("seeds",),
     fixed=(
         *("dataset", "methods", "gammas", "domains", "full", "model", "preset"),
-        *("stream", "period", "batch_size", "image_size"),
+        *("stream", "period", "batch_size", "image_size", "images"),
     ),
 )

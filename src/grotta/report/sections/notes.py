@@ -42,7 +42,18 @@ def provenance_notes(
         theirs.append(f"The paper has no numbers for these streams: all of its own are {PRINTED_STREAM} streams.")
     made_anew = sorted({result.spec.method for result in results if is_reconstruction(result.spec.method)})
     marked = [f"† Reconstruction: no code of {method_title(method)} is public." for method in made_anew]
-    return (*ours, *theirs, *marked)
+    return (*ours, *_repeats(results), *theirs, *marked)
+
+
+def _repeats(results: Sequence[CellResult]) -> list[str]:
+    """That some pictures came more than once, and which streams would not do that."""
+    streams = sorted({result.spec.stream for result in results if result.distinct_images})
+    if not streams:
+        return []
+    return [
+        f"Some pictures came more than once: {' and '.join(streams)} streams draw with replacement. "
+        "--stream exhaustive or recorded shows each picture once."
+    ]
 
 
 def _describe(setup: Setup, results: Sequence[CellResult]) -> str:
@@ -51,9 +62,11 @@ def _describe(setup: Setup, results: Sequence[CellResult]) -> str:
     images = max(r.images for r in results)
     # other data sets have pictures of one size, whatever is asked for
     size = f" of {setup.image_size} × {setup.image_size} pixels" if is_from_files(setup.dataset) else ""
+    seen = max(r.distinct_images for r in results)
+    again = f", {seen:,} different ones" if seen else ""
     domains = f"{plural(len(setup.domains), 'domain')} ({' → '.join(setup.domains)}), " if setup.domains else ""
     return (
-        f"Ours: {data_name(setup.dataset)}, {data}; {domains}{images:,} images per stream{size}; "
+        f"Ours: {data_name(setup.dataset)}, {data}; {domains}{images:,} images per stream{size}{again}; "
         f"network {setup.model}; {setup.stream} streams, {setup.period} images per period, "
         f"batches of {setup.batch_size}; {plural(runs, 'run')}."
     )

@@ -25,6 +25,7 @@ _SETTINGS: dict[str, Callable[[CellResult], Any]] = {
     "period": lambda result: result.spec.period,
     "batch_size": lambda result: result.spec.batch_size,
     "image_size": lambda result: result.spec.image_size,
+    "images": lambda result: result.spec.images or "all",
 }
 _WORDS = {
     "folder": "in {}",
@@ -36,7 +37,9 @@ _WORDS = {
     "period": "{} images per period",
     "batch_size": "batches of {}",
     "image_size": "image size {}",
+    "images": "{} images per domain",
 }
+_NUMBERS = ("stream", "period", "batch_size", "image_size", "images")
 
 
 @dataclass(frozen=True, order=True)
@@ -50,6 +53,7 @@ class Setup:
     period: int
     batch_size: int
     image_size: int
+    images: int
 
     @property
     def source(self) -> str:
@@ -61,7 +65,8 @@ class Setup:
 def setup_of(result: CellResult) -> Setup:
     """The setup of a finished cell."""
     spec = result.spec
-    return Setup(spec.dataset, result.model, spec.domains, spec.stream, spec.period, spec.batch_size, spec.image_size)
+    same = {name: getattr(spec, name) for name in ("dataset", "domains", *_NUMBERS)}
+    return Setup(model=result.model, **same)
 
 
 def by_setup(results: Iterable[CellResult]) -> dict[Setup, list[CellResult]]:
