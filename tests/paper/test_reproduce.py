@@ -459,21 +459,20 @@ def test_every_number_of_the_label_shift_has_its_command_and_stream(scope):
     assert [line["value"] for line in lines if line["column"] == "Stream"] == [row[2] for row in hashes.rows]
 
 
-def test_tables_are_printed_and_failures_are_an_exit_code(monkeypatch, tmp_path, make_result):
+def test_tables_are_printed_and_failures_are_an_exit_code(monkeypatch, tmp_path, make_result, write_run):
     from grotta.bench import Failure
 
     def run(plan):
         first, *others = plan.specs
-        rest = [replace(make_result(s.method, s.gamma, dict.fromkeys(s.domains, 12.3)), spec=s) for s in others]
-        return running.Outcome(rest, [Failure(first, "no memory left")])
+        made = [replace(make_result(s.method, s.gamma, dict.fromkeys(s.domains, 12.0)), spec=s) for s in others]
+        return running.Outcome(load_results(write_run(made)), [Failure(first, "no memory left")])
 
     monkeypatch.setattr(running, "run_with_board", run)
-    monkeypatch.setattr(running, "write_report", lambda source, out, **rest: [out])
-    outcome = invoke("table-main", "--methods", "source,bn", "--domains", "fog", "--out", tmp_path)
+    outcome = invoke("table-main", "--methods", "source,bn", "--domains", "fog", "--out", tmp_path / "runs")
     assert outcome.exit_code == 1
-    assert "12.3" in outcome.stdout
+    assert "12.0" in outcome.stdout
     assert "no memory left" in outcome.output
-    assert f"Report: {tmp_path / 'report.html'}" in outcome.stdout.replace("\n", "")
+    assert f"Report: {tmp_path / 'runs' / 'report.html'}" in outcome.stdout.replace("\n", "")
 
 
 @pytest.mark.slow

@@ -458,3 +458,12 @@ def test_a_report_that_does_not_fit_on_the_disk_names_its_file(results, tmp_path
     with pytest.raises(OSError, match="No space left on device; the results of the cells are kept") as caught:
         write_report(make_report(results), tmp_path / "report.html")
     assert str(tmp_path / "report.html") in str(caught.value)
+
+
+def test_the_tables_of_a_run_are_those_of_the_report_with_its_cells(results, make_result):
+    report = make_report(results)
+    now = [result for result in results if result.spec.method == "source"]
+    [table] = report.main_tables(now)
+    assert table is report.sections[0].tables[0]
+    assert [section.name for section in report.showing(now)] == ["cifar10-c"]
+    assert report.main_tables([make_result("bn", 0.5, {"fog": 1.0})]) == []

@@ -9,6 +9,7 @@ from grotta.commands.options import GridOptions, RunOptions, WorkerOptions, with
 
 if TYPE_CHECKING:
     from grotta.commands.running import Outcome
+    from grotta.report.document import Report
 
 
 @with_options
@@ -28,30 +29,27 @@ def bench(grid: GridOptions, workers: WorkerOptions, options: RunOptions) -> Non
     specs = make_grid(**{**grid.choices(), "images": grid.images}, data_root=options.data_root)
     outcome = run_with_board(make_plan(specs, options, workers))
 
-    def tell(page: Path | None) -> None:
+    def tell(report: "Report", page: Path | None) -> None:
         if options.json_output:
             cells = [cell_json(result) for result in outcome.results]
             echo_json({"cells": cells, **failures_json(page, outcome.failures)})
         else:
-            show(outcome, page)
+            show(report, outcome, page)
 
     report_and_tell(options.out, outcome, tell)
 
 
-def show(outcome: "Outcome", page: Path | None) -> None:
+def show(report: "Report", outcome: "Outcome", page: Path | None) -> None:
     """Print the table, what a reader must know, where the time went, and where the report is, if it was written."""
     from rich.console import Console
 
     from grotta.commands.running import time_spent
-    from grotta.paper.recipes import all_printed
     from grotta.report.render.terminal import TerminalTable, print_lines
-    from grotta.report.sections.setups import by_setup
-    from grotta.report.sections.tables import main_table
     from grotta.report.sections.warnings import reader_warnings
 
     console = Console()
-    for group in by_setup(outcome.results).values():
-        console.print(TerminalTable(main_table(group, all_printed())))
+    for table in report.main_tables(outcome.results):
+        console.print(TerminalTable(table))
     notes = reader_warnings(outcome.results, outcome.failures)
     print_lines(console, [f"Note: {note}" for note in notes], "yellow")
     if spent := time_spent(outcome):

@@ -10,7 +10,7 @@ from grotta.commands.options import GridOptions, RunOptions, WorkerOptions, with
 
 if TYPE_CHECKING:
     from grotta.bench import Failure
-    from grotta.report.document import Section
+    from grotta.report.document import Report, Section
 
 MOST_COLUMNS = 7  # that a terminal of the usual width shows without breaking numbers
 
@@ -45,8 +45,8 @@ def reproduce(
     Example: `grotta reproduce table-ablation --dataset cifar100-c --model resnet56_proj@weights.pt --full`
     """
     from grotta.commands.running import echo_json, failures_json, make_plan, report_and_tell, run_with_board
-    from grotta.paper.recipe import by_id, check_choices, recipe_section
-    from grotta.paper.recipes import all_printed, find_recipes
+    from grotta.paper.recipe import check_choices
+    from grotta.paper.recipes import find_recipes
     from grotta.paper.saved import save_recipe
     from grotta.paper.scope import make_scope
 
@@ -66,13 +66,14 @@ def reproduce(
     for recipe in recipes:  # before the run, so that a report on an unfinished one shows them too
         save_recipe(options.out, recipe, scope)
     outcome = run_with_board(plan)
-    found = by_id(outcome.results)
+    names = tuple(f"{recipe.name}-" for recipe in recipes)
 
-    def tell(page: Path | None) -> None:
+    def tell(report: "Report", page: Path | None) -> None:
         if options.json_output:
             echo_json({"recipes": [r.name for r in recipes], **failures_json(page, outcome.failures)})
         else:
-            show([recipe_section(recipe, scope, found, all_printed()) for recipe in recipes], outcome.failures, page)
+            asked = [section for section in report.showing(outcome.results) if section.name.startswith(names)]
+            show(asked, outcome.failures, page)
 
     report_and_tell(options.out, outcome, tell)
 
@@ -100,10 +101,9 @@ def show(sections: "list[Section]", failures: "list[Failure]", page: Path | None
     from rich.console import Console
 
     from grotta.report.render.terminal import TerminalTable
-    from grotta.report.table import Table
 
     console = Console()
-    tables = [block for section in sections for block in section.blocks if isinstance(block, Table)]
+    tables = [table for section in sections for table in section.tables]
     narrow = [table for table in tables if len(table.heads) <= MOST_COLUMNS]
     for table in narrow:
         console.print(TerminalTable(table))

@@ -15,6 +15,7 @@ from grotta.bench.run import run_plan
 from grotta.bench.store.results import result_values
 from grotta.commands.options import RunOptions, WorkerOptions
 from grotta.paper.directory import directory_report
+from grotta.report.document import Report
 from grotta.report.labels import mean_error
 from grotta.report.live.board import make_board
 from grotta.report.live.tracker import duration
@@ -65,18 +66,20 @@ def run_with_board(plan: Plan) -> Outcome:
     return outcome
 
 
-def report_and_tell(out: Path, outcome: Outcome, tell: Callable[[Path | None], None]) -> None:
-    """Write the report, then ``tell`` its page, or None if it could not be written; then fail if anything failed.
+def report_and_tell(out: Path, outcome: Outcome, tell: Callable[[Report, Path | None], None]) -> None:
+    """Make the report and write it, then ``tell`` it and its page, or None if it could not be written; then fail if
+    anything failed.
 
     A full disk does not keep the outcome from being told, nor a terminal that cannot show it the report from being
     written.
     """
     page, problem = out / "report.html", None
+    report = directory_report(out, failures=outcome.failures, known=outcome.results)
     try:
-        write_report(directory_report(out, failures=outcome.failures, known=outcome.results), page)
+        write_report(report, page)
     except OSError as error:
         problem = error
-    tell(page if problem is None else None)
+    tell(report, page if problem is None else None)
     if problem is not None:
         raise problem
     if outcome.failures:

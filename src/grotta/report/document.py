@@ -1,5 +1,6 @@
 """A report as a value: sections of tables, figures and listings, and the cells behind them. Nothing here draws."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grotta.bench.store.results import CellResult
@@ -80,6 +81,22 @@ class Report:
     def results(self) -> list[CellResult]:
         """The cells' results."""
         return [cell.result for cell in self.cells]
+
+    def showing(self, results: Iterable[CellResult]) -> list[Section]:
+        """The sections with any of these cells behind their tables and figures."""
+        wanted = {result.spec.id for result in results}
+        return [section for section in self.sections if wanted & {result.spec.id for result in section.results}]
+
+    def main_tables(self, results: Iterable[CellResult]) -> list[Table]:
+        """The first tables of as few sections as show all these cells, in the order of the report."""
+        left = {result.spec.id for result in results}
+        shown: set[str] = set()
+        found = [(section, {r.spec.id for r in section.results}) for section in self.sections if section.tables]
+        for section, ids in sorted(found, key=lambda pair: -len(pair[1] & left)):
+            if ids & left:
+                shown.add(section.name)
+                left -= ids
+        return [section.tables[0] for section in self.sections if section.name in shown]
 
     @property
     def tables(self) -> list[Table]:
