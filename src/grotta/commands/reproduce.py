@@ -30,17 +30,8 @@ def reproduce(
     In short by default: a few domains, two gammas, on the embedded data. Cells are shared between tables and figures,
     and never run twice.
 
-    What a table or figure fixes cannot be chosen when it is asked for by name, and does not apply to it under `all`:
-
-    - methods: table-ablation, table-affinity, fig-zeta, fig-output, fig-bank, fig-sensitivity and the next three;
-
-    - one run on one domain at one gamma (the smallest), so no --full: fig-overfitting, fig-statistics, fig-gradient;
-
-    - one gamma (the smallest): fig-sensitivity;
-
-    - gammas of its own, 1e-4 to 1e1, unless --gammas says otherwise, so not iid: fig-gamma;
-
-    - everything: fig-shift, which needs no data and no network.
+    What a table or figure fixes (`--list` says what) cannot be chosen when it is asked for by name, and does not apply
+    to it under `all`. What takes a single gamma or domain uses the smallest gamma and the first domain.
 
     Example: `grotta reproduce table-ablation --dataset cifar100-c --model resnet56_proj@weights.pt --full`
     """
@@ -93,7 +84,7 @@ def show_names(json_output: bool) -> None:
         return
     width = max(map(len, all_recipes()))
     for recipe in all_recipes().values():
-        typer.echo(f"{recipe.name:{width}}  {recipe.title}. {recipe.about}")
+        typer.echo(f"{recipe.name:{width}}  {recipe.title}. {recipe.about} {recipe.choices_note}".rstrip())
 
 
 def show(sections: "list[Section]", failures: "list[Failure]", page: Path | None) -> None:

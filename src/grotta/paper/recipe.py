@@ -45,6 +45,25 @@ class Recipe:
     printed: Printed = NOTHING_PRINTED
     in_all: bool = True
 
+    @property
+    def all_fixed(self) -> tuple[str, ...]:
+        """The options that do not apply to it."""
+        return tuple(dict.fromkeys((*(("methods",) if self.methods else ()), *self.fixed)))
+
+    @property
+    def choices_note(self) -> str:
+        """What cannot be chosen for it, in a few words; ``""`` if everything can.
+
+        >>> nothing = {"cells": lambda scope: [], "blocks": lambda scope, found, printed: []}
+        >>> Recipe("t", "", "", **nothing, methods=("bn",), single=("seeds",)).choices_note
+        'Fixes methods; takes one value of seeds.'
+        """
+        fixed = f"fixes {', '.join(self.all_fixed)}" if self.all_fixed else ""
+        single = [option for option in self.single if option not in self.all_fixed]
+        one = f"takes one value of {', '.join(single)}" if single else ""
+        note = "; ".join(filter(None, (fixed, one)))
+        return f"{note[0].upper()}{note[1:]}." if note else ""
+
 
 _RECIPES: dict[str, Recipe] = {}
 
@@ -73,10 +92,9 @@ def check_choices(recipe: Recipe, given: Mapping[str, Any]) -> None:
     Traceback (most recent call last):
     ValueError: gammas must be a single value for fig-one, got 0.1, 0.01
     """
-    fixed = {*recipe.fixed, *(("methods",) if recipe.methods else ())}
     for option, value in given.items():
         told = ", ".join(map(str, value)) if isinstance(value, list) else value
-        if option in fixed:
+        if option in recipe.all_fixed:
             raise ValueError(f"{option} must be left out: {recipe.name} fixes it, got {told}")
         if option in recipe.single and (len(value) if isinstance(value, list) else value) > 1:
             raise ValueError(f"{option} must be a single value for {recipe.name}, got {told}")
