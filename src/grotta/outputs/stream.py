@@ -15,7 +15,7 @@ from grotta.outputs.registry import register
 SAMPLES = 64  # rates, forgetting and penalties are per this many samples, whatever the size of a batch
 BUCKETS = 256  # classes share rows of the confusion beyond this many, which bounds its size
 # In nats per SAMPLES samples: what a hypothesis must gain to be preferred to a plainer one.
-SHIFT_COSTS = 4.0  # any time scale, against a mix that does not change
+SHIFT_COSTS = 8.0  # any time scale, against a mix that does not change
 SLOW_COSTS = 2.0  # a slow running mean, against the fastest one: bias that is real looks like one that is the network's
 HEAT_COSTS = 0.5  # one degree of temperature
 HEAT_GAINS = 0.03  # ... paid back by this part of all that time explains: there, mistakes come together too
