@@ -3,21 +3,28 @@
 Run them all on a method of your own, after ``@grotta.register("mine")``, with ``grotta.checks.check_method("mine")``.
 """
 
+import contextlib
 import copy
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from grotta.methods import Adapter, create, load
+from grotta.methods.description import trained_parameters
 from grotta.nn import storages
 
 CLASSES = 5
+Norm = Literal["batch", "group", "layer", "none"]
 Check = Callable[[str], None]
 CHECKS: dict[str, Check] = {}
+ON_ANY_NETWORK: dict[str, Check] = {}
+_norm: ContextVar[Norm] = ContextVar("norm", default="batch")
 
 
 def check(function: Check) -> Check:
@@ -26,24 +33,64 @@ def check(function: Check) -> Check:
     return function
 
 
+def check_on_any_network(function: Check) -> Check:
+    """Add ``function`` to the contract, to be checked on networks with other normalisation layers or none as well."""
+    ON_ANY_NETWORK[function.__name__] = function
+    return check(function)
+
+
 def check_method(name: str) -> None:
     """Hold the method ``name`` to the whole contract.
 
+    All of it is checked on a network with batch normalisation, the most of it on networks with other kinds or none.
+
     >>> check_method("source")
     """
-    for function in CHECKS.values():
-        function(name)
+    for norm in get_args(Norm):
+        for function in (CHECKS if norm == "batch" else ON_ANY_NETWORK).values():
+            with networks_with(norm):
+                function(name)
 
 
-def small_model(dtype: torch.dtype = torch.float32) -> nn.Sequential:
+@contextlib.contextmanager
+def networks_with(norm: Norm) -> Iterator[None]:
+    """Let :func:`small_model` make networks with this kind of normalisation by default."""
+    token = _norm.set(norm)
+    try:
+        with warnings.catch_warnings():
+            # Some methods have nothing to do on some networks and say so: they must work all the same.
+            warnings.filterwarnings("ignore", "method .* finds nothing to adapt")
+            yield
+    finally:
+        _norm.reset(token)
+
+
+class ChannelNorm(nn.LayerNorm):
+    """Layer normalisation over the channels of (B, C, H, W), as ConvNeXt has it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise every position by itself."""
+        return super().forward(x.movedim(1, -1)).movedim(-1, 1)
+
+
+_NORMS: dict[Norm, Callable[[int], nn.Module]] = {
+    "batch": nn.BatchNorm2d,
+    "group": lambda channels: nn.GroupNorm(2, channels),
+    "layer": ChannelNorm,
+    "none": lambda channels: nn.Identity(),
+}
+
+
+def small_model(dtype: torch.dtype = torch.float32, norm: Norm | None = None) -> nn.Sequential:
     """A convolutional classifier of five classes that is small, but has what larger ones have."""
+    make_norm = _NORMS[norm or _norm.get()]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = nn.Sequential(
             nn.Conv2d(3, 6, 3, padding=1, bias=False),
-            nn.BatchNorm2d(6),
+            make_norm(6),
             nn.ReLU(),
-            nn.Sequential(nn.Conv2d(6, 8, 3, stride=2), nn.BatchNorm2d(8), nn.ReLU()),
+            nn.Sequential(nn.Conv2d(6, 8, 3, stride=2), make_norm(8), nn.ReLU()),
             nn.AdaptiveAvgPool2d(1),
             nn.Flatten(),
             nn.Linear(8, CLASSES),
@@ -86,7 +133,7 @@ def refusal(call: Callable[[], object], what: str) -> str:
     raise AssertionError(f"{what}: accepted")
 
 
-@check
+@check_on_any_network
 def outputs_are_probabilities(name: str) -> None:
     """Rows in [0, 1] that sum to 1, for any batch size, changing between calls, uint8 or float."""
     adapter = create(name, small_model())
@@ -110,7 +157,7 @@ def bytes_and_floats_are_the_same_images(name: str) -> None:
         assert torch.allclose(as_bytes(images), as_floats(images.float() / 255), atol=1e-4), "uint8 and float differ"
 
 
-@check
+@check_on_any_network
 def callers_model_is_untouched(name: str) -> None:
     """Weights, buffers, modes, gradients and flags of the model are as before."""
     model = small_model().train()
@@ -142,7 +189,7 @@ def input_is_untouched(name: str) -> None:
         assert torch.equal(x, kept), "the batch was changed"
 
 
-@check
+@check_on_any_network
 def same_seed_same_bits(name: str) -> None:
     """Two adapters with one seed agree to the bit, whatever the global generator does; and it is left alone."""
     torch_state = torch.get_rng_state()
@@ -154,7 +201,7 @@ def same_seed_same_bits(name: str) -> None:
     assert same(first, second), "the same seed gave other bits"
 
 
-@check
+@check_on_any_network
 def predict_changes_nothing(name: str) -> None:
     """``predict`` gives the answer of the next call and leaves no trace."""
     adapter = create(name, small_model())
@@ -165,7 +212,32 @@ def predict_changes_nothing(name: str) -> None:
         assert torch.allclose(adapter(x), expected, atol=1e-6), "predict and the call disagree"
 
 
-@check
+@check_on_any_network
+def the_two_halves_of_a_call_are_the_call(name: str) -> None:
+    """``answer`` changes nothing; ``answer`` and ``learn_from`` give the bits of a call."""
+    whole, halves = create(name, small_model(), seed=2), create(name, small_model(), seed=2)
+    for x in batches():
+        state = halves.state_dict()
+        probs, pending = halves.answer(x)
+        assert same_state(state, halves.state_dict()), "answer changed the state"
+        assert torch.equal(probs, whole(x)), "answer and the call disagree"
+        halves.learn_from(pending)
+        assert same_state(whole.state_dict(), halves.state_dict()), "the two halves learn something else than the call"
+
+
+@check_on_any_network
+def what_adapts_is_described(name: str) -> None:
+    """``describe`` counts the parameters that are trained, and they move."""
+    adapter = create(name, small_model())
+    description = adapter.describe()
+    trained = trained_parameters(adapter.optimizer)
+    assert description.trained == sum(p.numel() for p in trained), "another number of trained parameters"
+    before = [p.detach().clone() for p in trained]
+    run(adapter, batches())
+    assert not trained or not same(before, trained), "no trained parameter has moved"
+
+
+@check_on_any_network
 def saved_adapters_go_on_as_if_nothing_had_happened(name: str) -> None:
     """save, load, go on: bit-identical to never having stopped."""
     model = small_model()
@@ -193,7 +265,7 @@ def states_are_copies(name: str) -> None:
     assert same_state(state, kept), "running on moved a state that was loaded"
 
 
-@check
+@check_on_any_network
 def reset_is_a_new_beginning(name: str) -> None:
     """After ``reset`` everything is as newly created."""
     adapter = create(name, small_model())
@@ -219,7 +291,7 @@ def grad_modes_of_the_caller_do_not_matter(name: str) -> None:
     assert same(inside, plain), "another result for batches made under inference_mode"
 
 
-@check
+@check_on_any_network
 def frozen_weights_are_shared(name: str) -> None:
     """One copy of every weight that the method does not train: the model's own."""
     model = small_model()
@@ -234,7 +306,7 @@ def frozen_weights_are_shared(name: str) -> None:
     assert not owned, f"copies of frozen weights: {owned}"
 
 
-@check
+@check_on_any_network
 def steps_are_reported(name: str) -> None:
     """``last`` tells of the latest step in plain numbers."""
     adapter = create(name, small_model())

@@ -218,16 +218,6 @@ def test_bad_options_are_refused_by_name_when_the_adapter_is_made(option: str, v
         grotta.create("grotta", small_model(), **{option: value})
 
 
-def test_a_model_without_batch_normalisation_is_refused() -> None:
-    model = nn.Sequential(
-        nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3)
-    )
-    with pytest.raises(ValueError, match="no batch normalisation layer"):
-        grotta.create("grotta", model)
-    with pytest.raises(ValueError, match="no nn.Linear layer"):
-        grotta.create("grotta", nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)))
-
-
 def test_a_loss_divided_by_the_classes_is_only_a_scale() -> None:
     plain, scaled = grotta.GRoTTA(small_model()), grotta.GRoTTA(small_model(), per_class=True)
     x = next(batches((16,)))

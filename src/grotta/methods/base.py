@@ -2,7 +2,9 @@
 
 import contextlib
 import inspect
+import logging
 import threading
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
@@ -23,13 +25,15 @@ from grotta.methods.arguments import (
     settle_output,
 )
 from grotta.methods.compiled import CompiledNetwork, Compiler
+from grotta.methods.description import Description, describe
 from grotta.methods.inputs import check_images, ordinary, to_float
 from grotta.methods.precision import caller_autocast
 from grotta.methods.state import Memory, gather_state, own_names, restore_state
 from grotta.methods.step import Batch, Learned, Pending, Prediction
 from grotta.methods.step_info import StepInfo
+from grotta.methods.teacher import NothingToTrainError
 from grotta.methods.turns import Turns
-from grotta.nn import Network, NormFactory, find_classifier, norm_layers, replace_norms, shared_copy
+from grotta.nn import Network, NormFactory, find_classifier, own_affine, replace_norms, shared_copy
 from grotta.outputs import OutputAdaptation
 
 __all__ = ["Adapter", "Batch", "Learned", "Pending", "Prediction"]
@@ -67,6 +71,7 @@ class Adapter(nn.Module, ABC):
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {}}
     trains_on_prediction: ClassVar[bool] = False  # whether ``infer`` records gradients for ``learn``
     augments: ClassVar[bool] = False  # whether ``infer`` or ``learn`` makes strong views, which not all images allow
+    adapts_nothing: ClassVar[bool] = False  # whether it leaves the model as it is on purpose
     reconstruction: ClassVar[bool] = False  # whether it is made from a paper alone, without public code to compare with
 
     last: StepInfo | None
@@ -114,7 +119,7 @@ class Adapter(nn.Module, ABC):
         object.__setattr__(self, "output", adaptation)  # its state is saved under a name of its own, even if a module
         self._prefers_channels_last = check_flag("channels_last", channels_last)
         self._compiler = Compiler() if check_flag("compile", compile) else None
-        self._warned_of_hooks = False
+        self._warned_of_hooks = self._described = False
         self._turns = Turns()
         self._drawing = threading.local()
         self._version = 0  # of the state: every change counts it up
@@ -196,8 +201,53 @@ class Adapter(nn.Module, ABC):
         self.wide = self.dtype  # of probabilities and losses
         self._format: torch.memory_format | None = None
         self._image_shape = None
-        self.build()
+        self._build()
         self._own = own_names(self)
+        if not self._described:
+            self._say_what_adapts()
+
+    def _build(self) -> None:
+        """Build the method's parts or, on a model with nothing that it trains, the model alone."""
+        before = set(self._modules)
+        self._unadapted: Network | None = None
+        try:
+            self.build()
+        except NothingToTrainError:
+            for name in set(self._modules) - before:
+                del self._modules[name]
+            self.memory, self.optimizer = None, None
+            self._unadapted = self.network()
+
+    def _say_what_adapts(self) -> None:
+        self._described = True
+        description = self.describe()
+        logging.getLogger("grotta").info("%s", description)
+        if not description.adapts and not self.adapts_nothing:
+            warnings.warn(
+                f"method {self.name!r} finds nothing to adapt in {type(self.model).__name__}, which has "
+                f"{'no batch normalisation layer' if description.layers else 'no normalisation layer'}: "
+                "its predictions are the source model's",
+                UserWarning,
+                stacklevel=5,
+            )
+
+    def describe(self) -> Description:
+        """What is adapted: layers by kind, parameters trained, what is shared with the model, and bytes.
+
+        >>> import grotta
+        >>> description = grotta.create("tent", grotta.checks.small_model()).describe()
+        >>> description.layers, description.trained
+        ({'BatchNorm': 2}, 28)
+        """
+        with self._turns.shared():
+            return describe(
+                self,
+                self.model,
+                self.optimizer,
+                method=self.name,
+                memory_bytes=0 if self.memory is None else self.memory.nbytes,
+                output=self.output.name or None,
+            )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything that the next call depends on to ``path`` (safetensors), at once or not at all."""
@@ -206,16 +256,16 @@ class Adapter(nn.Module, ABC):
         save(self, path)
 
     def network(self, norm: NormFactory | None = None) -> Network:
-        """A network with the model's weights, shared by reference, and with its norm layers replaced by ``norm``."""
+        """A network with the model's weights, shared by reference.
+
+        With ``norm``, its batch normalisations are replaced by layers that it makes, and normalisation layers of other
+        kinds get their own affine parameters.
+        """
         body = shared_copy(self.model, warn=not self._warned_of_hooks)
         self._warned_of_hooks = True
         if norm is not None:
             body = replace_norms(body, norm)
-            if not norm_layers(body):
-                raise ValueError(
-                    f"the model has no batch normalisation layer, which is what the method {self.name!r} adapts; "
-                    "'source' and 'lame' do without"
-                )
+            own_affine(body)
         parts = (body, self.feature_layer, self.mean, self.std)
         return Network(*parts) if self._compiler is None else CompiledNetwork(*parts, compiler=self._compiler)
 
@@ -315,7 +365,7 @@ class Adapter(nn.Module, ABC):
                 prediction = self._infer(batch.images, record=True)[1]  # the recorded pass was of other parameters
             self._version += 1
             self.output.observe(pending.probs, pending.prediction.features.to(self.wide), output)
-            learned = self.learn(batch, prediction, output.probs)
+            learned = Learned() if self._unadapted is not None else self.learn(batch, prediction, output.probs)
         self.step += 1
         self._image_shape = tuple(batch.images.shape[1:]) if self.memory is not None else None
         self.last = StepInfo(
@@ -346,8 +396,8 @@ class Adapter(nn.Module, ABC):
         for memory_format in dict.fromkeys((wanted, plain)):
             inputs = to_float(images, self.dtype, memory_format)
             try:
-                with torch.enable_grad() if record else torch.inference_mode():
-                    prediction = self.infer(inputs)
+                with torch.enable_grad() if record and self._unadapted is None else torch.inference_mode():
+                    prediction = self.infer(inputs) if self._unadapted is None else Prediction(*self._unadapted(inputs))
                 self._check_logits(prediction.logits, len(images))
             except Exception as error:
                 self.generator.set_state(drawn)

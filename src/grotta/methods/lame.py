@@ -28,6 +28,7 @@ class LAME(Adapter):
     """
 
     title, place, cost = "LAME", 40, 1.2
+    adapts_nothing = True
     # The authors chose among their three affinities on each model; the one set in their released code is rbf.
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {"affinity": "rbf", "k": 5}}
 

@@ -13,6 +13,7 @@ class Source(Adapter):
     """No adaptation: running statistics, no gradient. The yardstick of all others."""
 
     title, place, cost = "Source", 0, 1.0
+    adapts_nothing = True
 
     def __init__(self, model: nn.Module, **options: Any) -> None:
         super().__init__(model, **options)

@@ -11,7 +11,14 @@ from grotta.outputs import OutputAdaptation
 
 
 class Memory(Protocol):
-    """What an adapter asks of a sample memory in order to save it."""
+    """What an adapter asks of a sample memory, whatever else it can do."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes reserved for images."""
+
+    def clear(self) -> None:
+        """Forget everything."""
 
     def state_dict(self) -> dict[str, Tensor]:
         """Copies of all that the memory's next calls depend on."""

@@ -1,22 +1,33 @@
-"""A teacher that follows its student."""
+"""What adapts by gradient, and a teacher that follows it."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from grotta.nn import norm_layers
+from grotta.nn import norm_layers, own_affine
+from grotta.nn.affine import AFFINE
+
+
+class NothingToTrainError(ValueError):
+    """The network has no parameters of the kind that a method trains: it is left as it is."""
 
 
 def trained_affine(network: nn.Module) -> dict[str, nn.Parameter]:
-    """Let the affine parameters of the converted norm layers be trained, and nothing else; returns them by name."""
+    """Let the affine parameters of all norm layers be trained, and nothing else; returns them by name.
+
+    These are the converted batch normalisations, and layers of other kinds (LayerNorm, GroupNorm, RMSNorm, ...), which
+    get their own copies. A network without any raises :class:`NothingToTrainError`, upon which its adapter does without
+    training.
+    """
     network.requires_grad_(False)
-    for layer in norm_layers(network):
-        for parameter in layer.parameters(recurse=False):
-            parameter.requires_grad_(True)
+    for layer in [*norm_layers(network), *own_affine(network)]:
+        for name in AFFINE:
+            if (parameter := layer._parameters.get(name)) is not None:
+                parameter.requires_grad_(True)
     trained = {name: p for name, p in network.named_parameters() if p.requires_grad}
     if not trained:
-        raise ValueError("no norm layer of the model has affine parameters: there is nothing to train")
+        raise NothingToTrainError("no norm layer of the model has affine parameters: there is nothing to train")
     return trained
 
 

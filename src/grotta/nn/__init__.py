@@ -1,5 +1,6 @@
 """Normalisation layers for test-time adaptation, and the means to put them into any network."""
 
+from grotta.nn.affine import affine_layers, own_affine
 from grotta.nn.balanced_bn import BalancedBN1d, BalancedBN2d, labelled
 from grotta.nn.batch_stats import BatchStatsBN1d, BatchStatsBN2d
 from grotta.nn.convert import (
@@ -40,6 +41,7 @@ __all__ = [
     "RBN1d",
     "RBN2d",
     "RobustBatchNorm",
+    "affine_layers",
     "balanced",
     "batch_stats",
     "convert_norm",
@@ -50,6 +52,7 @@ __all__ = [
     "labelled",
     "norm_layers",
     "observing",
+    "own_affine",
     "own_parameters",
     "rbn",
     "replace_norms",
