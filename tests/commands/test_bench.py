@@ -114,7 +114,7 @@ def test_ctrl_c_says_how_to_resume(
     ("options", "message"),
     [
         ({"methods": "source,magic"}, "unknown method 'magic'"),
-        ({"dataset": "magic"}, "dataset must be folder:PATH or one of"),
+        ({"dataset": "magic"}, "dataset must be folder:PATH"),
         ({"gammas": "1e-1,0"}, "gamma must be positive, got 0.0"),
         ({"gammas": "1e-1,-2"}, "gamma must be positive, got -2.0"),
         ({"gammas": "a,b"}, "gammas must be numbers separated by commas, got 'a,b'"),

@@ -12,7 +12,6 @@ from grotta.bench.store.results import CellResult
 from grotta.methods import list_methods, method_class
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_FOLDER = "folder:"
 _PAPER_PLACES = range(0, 100, 10)  # of the ten methods that the paper compares
 
 
@@ -115,19 +114,18 @@ def has_gamma(stream: str) -> bool:
 
 
 def data_name(dataset: str) -> str:
-    """A data set as shown: of a folder its own name, not where it is on this machine.
+    """A data set as shown: of a folder or file its own name, not where it is on this machine.
 
-    >>> data_name("folder:/home/me/photos/"), data_name("cifar10-c")
-    ('folder:photos', 'cifar10-c')
+    >>> data_name("folder:/home/me/photos/"), data_name("csv:/tmp/day.csv"), data_name("cifar10-c")
+    ('folder:photos', 'csv:day.csv', 'cifar10-c')
     """
-    if not dataset.startswith(_FOLDER):
-        return dataset
-    return _FOLDER + (PurePath(dataset.removeprefix(_FOLDER)).name or "/")
+    kind, colon, path = dataset.partition(":")
+    return kind + colon + ((PurePath(path).name or "/") if colon else "")
 
 
 def parent_folder(dataset: str) -> str:
-    """The name of the folder that a data set's folder is in, ``""`` if it is not in one."""
-    return PurePath(dataset.removeprefix(_FOLDER)).parent.name if dataset.startswith(_FOLDER) else ""
+    """The name of the folder that a data set's folder or file is in, ``""`` if it is not in one."""
+    return PurePath(dataset.partition(":")[2]).parent.name
 
 
 def plural(number: int, word: str) -> str:
