@@ -122,7 +122,7 @@ def test_ctrl_c_says_how_to_resume(
         ({"stream": "iid"}, "gammas must be at most one for an iid stream, which ignores it, got [0.1, 0.0001]"),
         (
             {"preset": "fast"},
-            "paper, official for method 'source', got 'fast' (only grotta has it)",
+            "paper, official for method 'source', got 'fast' (only grotta",
         ),
         ({"domains": "magic"}, "domains"),
         ({"workers": "0"}, "workers must be at least 1"),

@@ -189,7 +189,7 @@ def test_a_stopped_run_is_resumed_only_if_asked(
     ("options", "message"),
     [
         ({"method": "magic"}, "unknown method 'magic'"),
-        ({"dataset": "magic"}, "dataset must be folder:PATH or one of"),
+        ({"dataset": "magic"}, "dataset must be folder:PATH"),
         ({"gamma": "0"}, "gamma must be positive, got 0.0"),
         ({"gamma": "-1"}, "gamma must be positive, got -1.0"),
         ({"domains": "magic"}, "domains"),

@@ -349,7 +349,7 @@ def test_the_memory_is_as_large_as_what_it_holds_when_it_is_full(
         ({"method": "magic"}, "unknown method 'magic'"),
         ({"preset": "magic"}, "preset must be one of paper, .* for method 'tent', got 'magic'"),
         ({"stream": "magic"}, "stream must be one of 'ptta'"),
-        ({"dataset": "magic"}, "dataset must be folder:PATH or one of fashion-c"),
+        ({"dataset": "magic"}, "dataset must be folder:PATH"),
         ({"domains": ("magic",)}, "domains"),
         ({"model": "magic"}, "no network 'magic'"),
         ({"options": {"magic": 1}}, "magic"),
