@@ -8,12 +8,13 @@ from grotta import data
 from grotta._check import check_whole
 from grotta.bench.inputs.check import check_spec
 from grotta.bench.inputs.network import check_classes, check_network, network_name
+from grotta.bench.inputs.opened import WITHOUT_GAMMA
 from grotta.bench.spec import CellSpec
 from grotta.methods.registry import PAPER_METHODS
 
 GAMMAS = (1e-1, 1e-4)
 ALL_GAMMAS = (1e-1, 1e-2, 1e-3, 1e-4)
-IID_GAMMA = 1e-1  # a cell has a gamma; an iid stream ignores it
+IID_GAMMA = 1e-1  # a cell has a gamma; iid and recorded streams ignore it
 # A short run has fewer corruptions and fewer images of each, but still several times more than a memory holds.
 SHORT_DOMAINS = 3
 SHORT_IMAGES = 4000
@@ -34,13 +35,14 @@ def make_grid(
     batch_size: int = 64,
     image_size: int = 224,
     images: int | None = 0,
+    per_stream: bool = False,
     full: bool = False,
     data_root: Path | None = None,
 ) -> list[CellSpec]:
     """Every method at every gamma with every seed; by default the paper's methods on a part of its benchmark.
 
     ``full`` means all corruptions and four gammas, unless they are given. A seed is that of the stream and of the
-    method. An iid stream has no label shift, so its grid has one gamma. With ``images=None``, a short run on
+    method. An iid or recorded stream has no gamma, so its grid has one column. With ``images=None``, a short run on
     corruptions takes ``SHORT_IMAGES`` of each domain. Whatever can be known to be wrong is a ``ValueError`` here,
     before anything runs.
 
@@ -53,8 +55,9 @@ def make_grid(
         if values is not None and len(set(values)) < max(len(values), 1):
             raise ValueError(f"{name} must be one or more different values, got {list(values)}")
     chosen_gammas = gammas or _usual_gammas(stream, full)
-    if stream == "iid" and len(chosen_gammas) > 1:
-        raise ValueError(f"gammas must be at most one for an iid stream, which ignores it, got {list(chosen_gammas)}")
+    if stream in WITHOUT_GAMMA and len(chosen_gammas) > 1:
+        what = f"{'an' if stream == 'iid' else 'a'} {stream} stream"
+        raise ValueError(f"gammas must be at most one for {what}, which ignores it, got {list(chosen_gammas)}")
     chosen_methods = methods or PAPER_METHODS
     cells = [
         CellSpec(
@@ -70,6 +73,7 @@ def make_grid(
             batch_size=batch_size,
             image_size=image_size,
             images=images or 0,
+            per_stream=per_stream,
         )
         for gamma in chosen_gammas
         for method in chosen_methods
@@ -77,7 +81,8 @@ def make_grid(
     ]
     for cell in {cell.method: cell for cell in cells}.values():
         check_spec(cell)  # before the data, which may have to be downloaded
-    opened = data.load(dataset, root=data_root, domains=domains, image_size=image_size)
+    recorded = stream == "recorded"
+    opened = data.load(dataset, root=data_root, domains=domains, image_size=image_size, recorded=recorded)
     short = not domains and not full and opened.provenance != "original"
     chosen = opened.domains[:SHORT_DOMAINS] if short else opened.domains
     network = network_name(model, opened)
@@ -88,6 +93,6 @@ def make_grid(
 
 
 def _usual_gammas(stream: str, full: bool) -> tuple[float, ...]:
-    if stream == "iid":
+    if stream in WITHOUT_GAMMA:
         return (IID_GAMMA,)
     return ALL_GAMMAS if full else GAMMAS

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-from grotta._check import check_positive, check_seed, check_whole
+from grotta._check import check_flag, check_positive, check_seed, check_whole
 
 Option = None | bool | int | float | str | tuple["Option", ...]
 Options = tuple[tuple[str, Option], ...]
@@ -29,12 +29,13 @@ class CellSpec:
         options: of the method, on top of its preset; a mapping is accepted too.
         preset: of the method.
         period: images that share a label distribution.
-        stream: ``ptta``, ``rotta``, ``exhaustive`` or ``iid``.
+        stream: ``ptta``, ``rotta``, ``exhaustive``, ``iid`` or ``recorded``.
         stream_seed: of the order of the images, the same for every method.
         seed: of everything random in the method.
         batch_size: images per step.
         image_size: side of images that are read from files; data sets of arrays have their own.
         images: at most this many images of each domain; 0 means all.
+        per_stream: every domain starts with a new adapter, as if each camera had its own.
         label: the row's name in tables; made from method, preset and options by default.
 
     >>> spec = CellSpec(method="grotta", dataset="fashion-c", domains=("fog",), gamma=0.1, options={"k": 10})
@@ -58,6 +59,7 @@ class CellSpec:
     batch_size: int = 64
     image_size: int = 224
     images: int = 0
+    per_stream: bool = False
     label: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -72,6 +74,7 @@ class CellSpec:
             "seed": check_seed(self.seed),
             "stream_seed": check_seed(self.stream_seed, "stream_seed"),
             "images": check_whole("images", self.images, at_least=0),
+            "per_stream": check_flag("per_stream", self.per_stream),
         }
         settled |= {name: check_whole(name, getattr(self, name), at_least=1) for name in _COUNTS}
         for name, value in settled.items():
@@ -117,12 +120,17 @@ class CellSpec:
 
 
 _COUNTS = ("period", "batch_size", "image_size")
-_ADDED_LATER = ("image_size", "images")  # left out at their defaults, so that the ids of older cells stay as they are
+_ADDED_LATER = (
+    "image_size",
+    "images",
+    "per_stream",
+)  # left out at their defaults, so that the ids of older cells stay as they are
 
 
 def _label(spec: CellSpec) -> str:
     preset = "" if spec.preset == "paper" else f" {spec.preset}"
-    return spec.method + preset + "".join(f" {key}={value}" for key, value in spec.options)
+    own = " per stream" if spec.per_stream else ""
+    return spec.method + preset + own + "".join(f" {key}={value}" for key, value in spec.options)
 
 
 def _canonical(values: Mapping[str, Any]) -> str:

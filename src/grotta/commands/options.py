@@ -21,7 +21,10 @@ Device = Annotated[str, typer.Option(help="Where networks run: cpu, cuda, cuda:1
 class StreamOptions:
     """On what methods are run."""
 
-    dataset: Annotated[str, typer.Option(help="A data set's name (grotta data list) or folder:PATH.")] = "fashion-c"
+    dataset: Annotated[
+        str,
+        typer.Option(help="A data set's name (grotta data list), folder:PATH, or, recorded, times:PATH or csv:FILE."),
+    ] = "fashion-c"
     domains: Annotated[
         str | None,
         typer.Option(
@@ -42,9 +45,13 @@ class StreamOptions:
             "official-cifar100, official-imagenet or official-vit."
         ),
     ] = "paper"
-    stream: Annotated[str, typer.Option(help="Kind of stream: ptta, rotta, exhaustive or iid (no label shift).")] = (
-        "ptta"
-    )
+    stream: Annotated[
+        str,
+        typer.Option(help="Kind of stream: ptta, rotta, exhaustive, iid (no label shift) or recorded (as filmed)."),
+    ] = "ptta"
+    per_stream: Annotated[
+        bool, typer.Option("--per-stream", help="Start every domain (camera) with an adapter of its own.")
+    ] = False
     period: Annotated[int, typer.Option(help="Images that share a label distribution.")] = 100
     batch_size: Annotated[int, typer.Option(help="Images per step.")] = 64
     image_size: Annotated[int, typer.Option(help="Side of images read from files.")] = 224

@@ -112,13 +112,16 @@ def parse_options(words: list[str]) -> dict[str, Any]:
 
 def to_text(result: "CellResult") -> str:
     """A finished cell for readers."""
+    from grotta.bench.inputs.opened import WITHOUT_GAMMA
+
     spec = result.spec
     width = max(map(len, result.domain_errors))
-    shift = "iid stream" if spec.stream == "iid" else f"gamma {spec.gamma:g}"
+    errors = {} if result.measures else result.domain_errors
+    shift = f"{spec.stream} stream" if spec.stream in WITHOUT_GAMMA else f"gamma {spec.gamma:g}"
     return "\n".join(
         [
-            f"{spec.label} on {spec.dataset}, {shift}: error {_named_errors(result)}",
-            *(f"  {domain:{width}}  {error:5.2f} %" for domain, error in result.domain_errors.items()),
+            f"{spec.label} on {spec.dataset}, {shift}: {_named_errors(result)}",
+            *(f"  {domain:{width}}  {error:5.2f} %" for domain, error in errors.items()),
             f"{result.images:,} images, {result.seconds:.1f} s, {result.images_per_second:.0f} images/s, "
             f"{result.peak_memory_mb:.0f} MB; stream {result.stream_hash[:12]}; {result.directory}",
             *(f"Note: {warning}" for warning in result.warnings),
@@ -129,7 +132,11 @@ def to_text(result: "CellResult") -> str:
 def _named_errors(result: "CellResult") -> str:
     from grotta.report.labels import mean_error
 
+    if result.measures:
+        shares = [f"{name.removeprefix('class ')} {100 * share:.1f} %" for name, share in result.measures.items()]
+        nats = f"{result.measures['entropy']:.3f} nats"
+        return f"no labels; {shares[0]} with the source network, entropy {nats}, predicted {', '.join(shares[2:])}"
     of_all, mean = f"{result.error:.2f} %", f"{mean_error(result):.2f} %"
     if of_all == mean:  # one domain, or all of one length
-        return f"{of_all} of all images and mean over domains"
-    return f"{of_all} of all images, {mean} mean over domains"
+        return f"error {of_all} of all images and mean over domains"
+    return f"error {of_all} of all images, {mean} mean over domains"

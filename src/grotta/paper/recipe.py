@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from grotta.bench.inputs.opened import WITHOUT_GAMMA
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.results import CellResult
 from grotta.paper.scope import Scope
@@ -98,8 +99,8 @@ def check_choices(recipe: Recipe, given: Mapping[str, Any]) -> None:
             raise ValueError(f"{option} must be left out: {recipe.name} fixes it, got {told}")
         if option in recipe.single and (len(value) if isinstance(value, list) else value) > 1:
             raise ValueError(f"{option} must be a single value for {recipe.name}, got {told}")
-    if recipe.gammas and given.get("stream") == "iid":
-        raise ValueError(f"stream must have label shifts for {recipe.name}, got iid")
+    if recipe.gammas and given.get("stream") in WITHOUT_GAMMA:
+        raise ValueError(f"stream must have label shifts for {recipe.name}, got {given['stream']}")
 
 
 def section_name(recipe: Recipe, scope: Scope) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from grotta.bench.grid import make_grid
+from grotta.bench.inputs.opened import WITHOUT_GAMMA
 from grotta.bench.spec import CellSpec
 from grotta.report.labels import gamma_head, gamma_name
 from grotta.report.sections.setups import TRANSFER_DOMAINS
@@ -46,8 +47,10 @@ class Scope:
     @property
     def at_hardest(self) -> str:
         """Where the label shift is hardest, in words."""
-        iid = self.bases[0].stream == "iid"
-        return "on an iid stream" if iid else f"at γ = {gamma_head(gamma_name(self.hardest))}"
+        stream = self.bases[0].stream
+        if stream in WITHOUT_GAMMA:
+            return f"on {'an' if stream == 'iid' else 'a'} {stream} stream"
+        return f"at γ = {gamma_head(gamma_name(self.hardest))}"
 
     def gammas_or(self, usual: Sequence[float]) -> tuple[float, ...]:
         """The gammas of a recipe that has a range of its own, the ``usual`` one."""
@@ -128,5 +131,5 @@ def make_scope(
         methods=tuple(dict.fromkeys(spec.method for spec in found)),
         gammas=tuple(sorted({spec.gamma for spec in found}, reverse=True)),
         seeds=seeds,
-        only_gammas=gammas is not None or setting.get("stream") == "iid",
+        only_gammas=gammas is not None or setting.get("stream") in WITHOUT_GAMMA,
     )

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from grotta import methods
 from grotta.bench.inputs.network import load_network, network_name
@@ -26,6 +27,12 @@ def check_options(spec: CellSpec, data_root: Path | None) -> None:
     dataset = open_dataset(spec, data_root)
     name = network_name(spec.model, dataset)
     make_adapter(spec, load_network(name, dataset.num_classes, data_root), dataset.num_classes)
+
+
+@torch.inference_mode()
+def source_agreement(model: nn.Module, adapter: methods.Adapter, images: Tensor, predictions: Tensor) -> float:
+    """The share of ``predictions`` (B,) that are those of the source network, which knows nothing of the stream."""
+    return float((model(adapter.to_input(images)).argmax(1) == predictions).float().mean())
 
 
 def warnings_about(adapter: methods.Adapter, lengths: Mapping[str, int]) -> tuple[str, ...]:

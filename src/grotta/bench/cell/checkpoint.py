@@ -4,6 +4,8 @@ Two files, each written completely or not at all: first the records so far, then
 whenever it runs, so records never change once written. Whenever a kill comes, the records reach at least as far as the
 adapter, and its step count says how many of them to keep.
 
+Where every domain has an adapter of its own, whose steps are counted anew, the name of the file says which domain.
+
 The adapter's file names the weights that it belongs to, the records' file the software and the data. A checkpoint that
 does not match those of now, or cannot be read, is not used: the cell starts from the beginning.
 """
@@ -11,6 +13,7 @@ does not match those of now, or cannot be read, is not used: the cell starts fro
 import json
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,38 +44,47 @@ class Saver:
         """Whether it is time for a checkpoint."""
         return time.monotonic() >= self._next
 
-    def save(self, adapter: methods.Adapter, records: Records) -> None:
-        """Save how far a cell has come."""
+    def save(self, adapter: methods.Adapter, records: Records, domain: int = 0) -> None:
+        """Save how far a cell has come; ``domain`` is that of an adapter which started with it."""
         start = time.monotonic()
         columns = records.columns()
         made = json.dumps(_origin(self.inputs, adapter)).encode()
         write(self.directory / RECORDS, rec.to_bytes({**columns, "origin": np.frombuffer(made, np.uint8)}))
-        adapter.save(self.directory / ADAPTER)
+        adapter.save(self.directory / _file_of(domain))
+        for earlier in _adapter_files(self.directory)[:-1]:
+            earlier.unlink()
         now = time.monotonic()
         self._next = now + max(self.seconds, (now - start) / SHARE_OF_TIME if self.seconds else 0.0)
 
 
 def exists(directory: Path) -> bool:
     """Whether a cell was stopped here."""
-    return (directory / ADAPTER).exists()
+    return bool(_adapter_files(directory))
 
 
-def restore(directory: Path, inputs: CellInputs, records: Records) -> methods.Adapter | None:
-    """The adapter of the last checkpoint, after filling ``records`` up to it; None if none can be used."""
-    if not exists(directory):
+def restore(
+    directory: Path, inputs: CellInputs, records: Records, starts: Sequence[int] = (0,)
+) -> methods.Adapter | None:
+    """The adapter of the last checkpoint, after filling ``records`` up to it; None if none can be used.
+
+    ``starts`` has the number of batches before each domain that starts with a new adapter.
+    """
+    files = _adapter_files(directory)
+    if not files:
         return None
     try:
-        adapter = methods.load(directory / ADAPTER, inputs.model)
+        adapter = methods.load(files[-1], inputs.model)
+        done = starts[_domain_of(files[-1])] + adapter.step
         columns = rec.read(directory / RECORDS)
         found = json.loads(columns["origin"].tobytes()) if "origin" in columns else {}
         for name, value in _origin(inputs, adapter).items():
             if found.get(name) != value:
                 raise ValueError(f"it was written with other {name}")
-        if adapter.step > len(columns["batch"]):
+        if done > len(columns["batch"]):
             raise ValueError("its records are cut short")
         if columns["domain"].max(initial=0) >= len(inputs.dataset.domains):
             raise ValueError("its records are of other domains")
-        records.start_from(columns, adapter.step)
+        records.start_from(columns, done)
     except Exception as error:  # whatever is wrong with a checkpoint, the cell can run without it
         warnings.warn(f"the checkpoint in {directory} cannot be used, the cell starts again: {error}", stacklevel=2)
         return None
@@ -81,8 +93,21 @@ def restore(directory: Path, inputs: CellInputs, records: Records) -> methods.Ad
 
 def remove(directory: Path) -> None:
     """Remove the checkpoint of a finished cell; the adapter first, so that half a checkpoint is never used."""
-    for name in (ADAPTER, RECORDS):
-        (directory / name).unlink(missing_ok=True)
+    for path in (*_adapter_files(directory), directory / RECORDS):
+        path.unlink(missing_ok=True)
+
+
+def _file_of(domain: int) -> str:
+    return ADAPTER.replace(".", f"-{domain}.", 1) if domain else ADAPTER
+
+
+def _domain_of(file: Path) -> int:
+    return int(file.stem.partition("-")[2] or 0)
+
+
+def _adapter_files(directory: Path) -> list[Path]:
+    """The adapters in a directory by their domain; a kill between two writes may leave more than the last."""
+    return sorted(directory.glob("checkpoint*.safetensors"), key=_domain_of)
 
 
 def _origin(inputs: CellInputs, adapter: methods.Adapter) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from grotta import methods
 from grotta._files import write
 from grotta.bench.cell import checkpoint
-from grotta.bench.cell.adapter import make_adapter, warnings_about
+from grotta.bench.cell.adapter import make_adapter, source_agreement, warnings_about
 from grotta.bench.cell.stopwatch import Stopwatch
 from grotta.bench.cell.task import CellTask
 from grotta.bench.events import Emit, Progress, Progressed, Started, ignore
@@ -55,8 +55,9 @@ def _open_here(task: CellTask) -> CellInputs:
 
 def _run(task: CellTask, directory: Path, inputs: CellInputs, emit: Emit) -> CellResult:
     spec, total = task.spec, len(inputs.stream)
-    records = Records(sum(1 for _ in inputs.stream.batches(spec.batch_size)), total)
-    adapter = checkpoint.restore(directory, inputs, records)
+    batches = sum(1 for _ in inputs.stream.batches(spec.batch_size))
+    records = Records(batches, total, recorded=spec.stream == "recorded")
+    adapter = checkpoint.restore(directory, inputs, records, inputs.batch_starts(spec) if spec.per_stream else (0,))
     if adapter is None:
         adapter = make_adapter(spec, inputs.model, inputs.dataset.num_classes)
     stopwatch = Stopwatch(directory / TIMING, resumed=records.batches > 0)
@@ -64,7 +65,7 @@ def _run(task: CellTask, directory: Path, inputs: CellInputs, emit: Emit) -> Cel
     for progress in _steps(spec, inputs, adapter, records):
         emit(Progressed(spec, progress))
         if progress.images < total and saver.due():
-            saver.save(adapter, records)
+            saver.save(adapter, records, records.domain if spec.per_stream else 0)
             stopwatch.write(records.images)
     content = rec.to_bytes(records.columns())
     result = _result(spec, directory, inputs, adapter, records)
@@ -80,13 +81,19 @@ def _steps(spec: CellSpec, inputs: CellInputs, adapter: methods.Adapter, records
     periods = inputs.periods(spec.period)
     for domain, indices in islice(inputs.stream.batches(spec.batch_size), records.batches, None):
         name, start = inputs.dataset.domains[domain], int(inputs.stream.boundaries[domain])
-        probs = adapter(inputs.dataset.images(name, indices).to(adapter.device))
+        if spec.per_stream and records.images == start > 0:
+            adapter.reset()
+        images = inputs.dataset.images(name, indices).to(adapter.device)
+        predictions = adapter(images).argmax(1)
+        labels = inputs.labels[domain][indices]
         records.add(
             adapter.last,
             domain=domain,
             period=int(periods[records.images]),
-            predictions=probs.argmax(1).cpu().numpy(),
-            labels=inputs.labels[domain][indices],
+            predictions=predictions.cpu().numpy(),
+            labels=labels,
+            times=inputs.times(domain, indices),
+            agreement=None if (labels >= 0).any() else source_agreement(inputs.model, adapter, images, predictions),
         )
         yield Progress(
             images=records.images,
@@ -112,6 +119,7 @@ def _result(
         error=rec.total_error(columns),
         domain_errors=rec.domain_errors(columns, inputs.lengths),
         images=len(inputs.stream),
+        measures=rec.measures(columns, inputs.dataset.class_names),
         classes=inputs.dataset.num_classes,
         provenance=inputs.dataset.provenance,
         versions=versions(adapter.device.type),

@@ -45,13 +45,23 @@ def check_network(name: str, data_root: Path | None = None) -> None:
         raise ValueError(f"model must be {architecture}@WEIGHTS, got {name!r} (no weights come with {architecture})")
 
 
+def network_classes(name: str, data_root: Path | None) -> int:
+    """How many classes the network ``NAME`` or ``NAME@WEIGHTS`` was trained for."""
+    architecture, weights = find_weights(name, data_root)
+    classes = weights_classes(architecture, weights or "bundled")
+    if classes is None:
+        raise ValueError(f"model must say how many classes it has, for data without labels; {name} does not")
+    return classes
+
+
 def check_classes(name: str, dataset: data.DomainDataset, data_root: Path | None) -> None:
     """Raise a ``ValueError`` if the network ``NAME`` or ``NAME@WEIGHTS`` was trained for another number of classes."""
     architecture, weights = find_weights(name, data_root)
     classes = None
     with contextlib.suppress(OSError, ValueError):  # the cells will say what is wrong with the file
         classes = weights_classes(architecture, weights or "bundled")
-    if classes is not None and classes != dataset.num_classes:
+    fits = classes is None or (classes == dataset.num_classes if dataset.closed else classes >= dataset.num_classes)
+    if not fits:
         raise ValueError(
             f"model must have the {dataset.num_classes} classes of {dataset.name}, got {name}, which was trained for "
             f"{classes}; train one with `grotta train` and give it as NAME@WEIGHTS"

@@ -1,6 +1,6 @@
 """What a cell runs on, opened: the data set, its labels, the stream and the network."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from grotta import data, streams
-from grotta.bench.inputs.network import load_network, network_name
+from grotta.bench.inputs.network import load_network, network_classes, network_name
 from grotta.bench.spec import CellSpec
 from grotta.streams.generate import period_sizes
 
 if TYPE_CHECKING:
     from torch import nn
 
-STREAMS = ("ptta", "rotta", "exhaustive", "iid")
+STREAMS = ("ptta", "rotta", "exhaustive", "iid", "recorded")
+WITHOUT_GAMMA = ("iid", "recorded")  # streams without a label shift that is drawn
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,16 @@ class CellInputs:
         """How many different images the stream shows."""
         return sum(len(np.unique(indices)) for indices in self.stream.indices)
 
+    def batch_starts(self, spec: CellSpec) -> tuple[int, ...]:
+        """How many batches come before each domain."""
+        sizes = [-(-length // spec.batch_size) for length in self.lengths.values()]
+        return tuple(int(start) for start in np.cumsum([0, *sizes])[:-1])
+
+    def times(self, domain: int, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+        """When images of a domain were taken, in seconds since 1970-01-01; None for streams that are not recorded."""
+        moments = self.dataset.moments.get(self.dataset.domains[domain])
+        return None if moments is None else moments.times[indices].astype("datetime64[s]").astype(np.int64)
+
     def periods(self, period: int) -> npt.NDArray[np.int32]:
         """The period, counted over the whole stream, of each image."""
         sizes = np.concatenate([period_sizes(length, period) for length in self.lengths.values()])
@@ -58,8 +69,33 @@ def open_inputs(spec: CellSpec, data_root: Path | None, device: str = "cpu") -> 
 
 
 def open_dataset(spec: CellSpec, data_root: Path | None) -> data.DomainDataset:
-    """The data set of a cell, with its domains in stream order."""
-    return data.load(spec.dataset, root=data_root, domains=spec.domains, image_size=spec.image_size, keep_decoded=True)
+    """The data set of a cell, with its domains in stream order; without labels, it has the network's classes."""
+    dataset = load_dataset(spec, data_root, keep_decoded=True)
+    if dataset.closed:
+        return dataset
+    return with_classes(dataset, network_classes(network_name(spec.model, dataset), data_root))
+
+
+def load_dataset(
+    spec: CellSpec, data_root: Path | None, *, download: bool = True, keep_decoded: bool = False
+) -> data.DomainDataset:
+    """The data set that a spec names, in recorded order if that is its stream."""
+    return data.load(
+        spec.dataset,
+        root=data_root,
+        domains=spec.domains,
+        image_size=spec.image_size,
+        download=download,
+        keep_decoded=keep_decoded,
+        recorded=spec.stream == "recorded",
+    )
+
+
+def with_classes(dataset: data.DomainDataset, count: int) -> data.DomainDataset:
+    """A data set that does not know all its classes, with ``count`` of them."""
+    if dataset.closed or count <= dataset.num_classes:
+        return dataset
+    return replace(dataset, class_names=(*dataset.class_names, *map(str, range(dataset.num_classes, count))))
 
 
 def make_inputs(spec: CellSpec, dataset: data.DomainDataset, model: "nn.Module", name: str) -> CellInputs:
@@ -75,6 +111,8 @@ def read_labels(spec: CellSpec, dataset: data.DomainDataset) -> tuple[npt.NDArra
 
 def make_stream(spec: CellSpec, labels: tuple[npt.NDArray[np.int64], ...], num_classes: int) -> streams.Stream:
     """The stream that a spec names."""
+    if spec.stream == "recorded":
+        return streams.recorded(labels, spec.domains, num_classes, period=spec.period)
     if spec.stream == "iid":
         return streams.iid(labels, num_classes, period=spec.period, seed=spec.stream_seed)
     make = {"ptta": streams.ptta, "rotta": streams.rotta, "exhaustive": streams.exhaustive}[spec.stream]

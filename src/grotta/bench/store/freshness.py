@@ -4,10 +4,9 @@ import functools
 from dataclasses import replace
 from pathlib import Path
 
-from grotta import data
 from grotta.bench import experiments
 from grotta.bench.inputs.network import load_network, short_fingerprint
-from grotta.bench.inputs.opened import make_stream, read_labels
+from grotta.bench.inputs.opened import load_dataset, make_stream, read_labels, with_classes
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.method_code import method_digest
 from grotta.bench.store.results import CellResult
@@ -39,7 +38,7 @@ class Freshness:
         # the method does not decide the stream
         drawn = replace(spec, method="", preset="", options=(), model="", seed=0, batch_size=1, label="stream")
         try:
-            provenance, stream_hash, fingerprint = self._data(drawn)
+            provenance, stream_hash, fingerprint = self._data(drawn, result.classes)
         except Exception:
             return ""
         if provenance != result.provenance:
@@ -53,9 +52,7 @@ class Freshness:
     def _read_weights(self, model: str, classes: int) -> str:
         return short_fingerprint(load_network(model, classes, self.data_root))
 
-    def _read_data(self, spec: CellSpec) -> tuple[str, str, str]:
-        dataset = data.load(
-            spec.dataset, root=self.data_root, domains=spec.domains, image_size=spec.image_size, download=False
-        )
+    def _read_data(self, spec: CellSpec, classes: int) -> tuple[str, str, str]:
+        dataset = with_classes(load_dataset(spec, self.data_root, download=False), classes)
         stream = make_stream(spec, read_labels(spec, dataset), dataset.num_classes)
         return dataset.provenance, stream.hash, dataset.fingerprint()

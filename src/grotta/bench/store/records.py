@@ -1,8 +1,9 @@
 """What a cell records: one row per batch and one prediction per image, in arrays of a size known beforehand."""
 
 import io
+import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,13 @@ BATCH_COLUMNS = {
     "bank_size": np.float32,
 }
 IMAGE_COLUMNS = {"predictions": np.uint16, "labels": np.uint16}
+UNKNOWN = np.iinfo(np.uint16).max  # the label of an image without one
+# Of recorded streams alone.
+RECORDED_BATCH_COLUMNS = {
+    "agreement": np.float32
+}  # share of predictions that are the source network's; NaN if labelled
+RECORDED_IMAGE_COLUMNS = {"time": np.int64}  # seconds since 1970-01-01, NO_TIME if unknown
+NO_TIME = np.iinfo(np.int64).min
 
 
 class Records:
@@ -42,29 +50,52 @@ class Records:
     array([1], dtype=int32)
     """
 
-    def __init__(self, batches: int, images: int) -> None:
-        self._rows = {name: np.zeros(batches, kind) for name, kind in BATCH_COLUMNS.items()}
-        self._cells = {name: np.zeros(images, kind) for name, kind in IMAGE_COLUMNS.items()}
+    def __init__(self, batches: int, images: int, *, recorded: bool = False) -> None:
+        rows = BATCH_COLUMNS | (RECORDED_BATCH_COLUMNS if recorded else {})
+        cells = IMAGE_COLUMNS | (RECORDED_IMAGE_COLUMNS if recorded else {})
+        self._rows = {name: np.zeros(batches, kind) for name, kind in rows.items()}
+        self._cells = {name: np.zeros(images, kind) for name, kind in cells.items()}
         self.batches = 0
         self.images = 0
 
-    def add(self, info: StepInfo | None, *, domain: int, period: int, predictions: Column, labels: Column) -> None:
-        """Record one step: what it saw and did, ``predictions`` (B,) and ``labels`` (B,)."""
+    def add(
+        self,
+        info: StepInfo | None,
+        *,
+        domain: int,
+        period: int,
+        predictions: Column,
+        labels: Column,
+        times: Column | None = None,
+        agreement: float | None = None,
+    ) -> None:
+        """Record one step: what it saw and did, ``predictions`` (B,) and ``labels`` (B,), -1 where unknown.
+
+        ``times`` (B,) in seconds and ``agreement`` with the source network are of recorded streams.
+        """
         numbers = {} if info is None else info.as_dict()
         row = {
             "batch": self.batches,
             "domain": domain,
             "period": period,
             "size": len(labels),
-            "errors": (predictions != labels).sum(),
+            "errors": ((predictions != labels) & (labels >= 0)).sum(),
+            "agreement": agreement,
             **{name: numbers.get(name) for name in ("zeta", "lam", "loss", "entropy", "bank_size")},
         }
         for name, column in self._rows.items():
             column[self.batches] = np.nan if row[name] is None else row[name]
         span = slice(self.images, self.images + len(labels))
         self._cells["predictions"][span] = predictions
-        self._cells["labels"][span] = labels
+        self._cells["labels"][span] = np.where(labels < 0, UNKNOWN, labels)
+        if times is not None:
+            self._cells["time"][span] = times
         self.batches, self.images = self.batches + 1, span.stop
+
+    @property
+    def domain(self) -> int:
+        """The domain of the last batch."""
+        return int(self._rows["domain"][max(self.batches - 1, 0)])
 
     def start_from(self, columns: Mapping[str, Column], batches: int) -> None:
         """Start from the first ``batches`` rows of ``columns``, as :meth:`columns` gave them."""
@@ -83,7 +114,7 @@ class Records:
     def wrong_since(self, image: int) -> int:
         """How many predictions were wrong, from the ``image``-th of the stream on."""
         span = slice(image, self.images)
-        return int((self._cells["predictions"][span] != self._cells["labels"][span]).sum())
+        return int(wrong({name: self._cells[name][span] for name in IMAGE_COLUMNS}).sum())
 
 
 def to_bytes(columns: Mapping[str, Column]) -> bytes:
@@ -113,15 +144,34 @@ def domain_errors(columns: Mapping[str, Column], lengths: Mapping[str, int]) -> 
     >>> domain_errors(columns, {"fog": 2, "snow": 2})
     {'fog': 0.0, 'snow': 50.0}
     """
-    wrong = columns["predictions"] != columns["labels"]
     ends = np.cumsum(list(lengths.values()))
-    return {name: _percent(wrong[end - length : end]) for (name, length), end in zip(lengths.items(), ends)}
+    spans = {name: slice(end - length, end) for (name, length), end in zip(lengths.items(), ends)}
+    return {name: total_error({key: columns[key][span] for key in IMAGE_COLUMNS}) for name, span in spans.items()}
+
+
+def wrong(columns: Mapping[str, Column]) -> Column:
+    """Whether each prediction is wrong (images,); False where the label is unknown."""
+    missed: Column = (columns["predictions"] != columns["labels"]) & (columns["labels"] != UNKNOWN)
+    return missed
 
 
 def total_error(columns: Mapping[str, Column]) -> float:
-    """The error in per cent over all images."""
-    return _percent(columns["predictions"] != columns["labels"])
+    """The error in per cent over all images with a label; NaN if none has one."""
+    known = int((columns["labels"] != UNKNOWN).sum())
+    return 100.0 * int(wrong(columns).sum()) / known if known else math.nan
 
 
-def _percent(wrong: Column) -> float:
-    return 100.0 * int(wrong.sum()) / max(len(wrong), 1)
+def measures(columns: Mapping[str, Column], class_names: Sequence[str]) -> dict[str, float]:
+    """What is known of a stream in which no image has a label; nothing if some have.
+
+    >>> columns = {"labels": np.array([UNKNOWN]), "predictions": np.array([1]), "size": np.array([1])}
+    >>> measures(columns | {"agreement": np.array([1.0]), "entropy": np.array([0.25])}, ["cat", "dog"])
+    {'agreement': 1.0, 'entropy': 0.25, 'class cat': 0.0, 'class dog': 1.0}
+    """
+    if (columns["labels"] != UNKNOWN).any():
+        return {}
+    weights = columns["size"] / columns["size"].sum()
+    means = {name: float((columns[name] * weights).sum()) for name in ("agreement", "entropy")}
+    counts = np.bincount(columns["predictions"], minlength=len(class_names)) / len(columns["predictions"])
+    mix = {f"class {name}": float(share) for name, share in zip(class_names, counts)}
+    return {name: value for name, value in means.items() if math.isfinite(value)} | mix

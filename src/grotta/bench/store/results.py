@@ -43,6 +43,8 @@ class CellResult:
         error: in per cent, over all images.
         domain_errors: in per cent, by domain, in stream order.
         images: how many the stream had.
+        measures: what can be measured without labels, if the stream has none: ``agreement`` with the source network,
+            ``entropy``, and the share of each predicted class as ``class NAME``.
         classes: how many the data set has.
         provenance: of the data: ``published``, ``regenerated`` or ``original``.
         versions: of the software, and the kind of device.
@@ -65,6 +67,7 @@ class CellResult:
     versions: dict[str, str]
     data_fingerprint: str = ""
     method_fingerprint: str = ""
+    measures: dict[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     distinct_images: int = 0
     directory: Path = field(default=Path(), compare=False)
@@ -131,6 +134,8 @@ def read_result(directory: Path) -> CellResult | None:
             raise ValueError("its parts do not belong together")
         _check_texts(content)
         _check_numbers(content, spec, rec.read(directory / RECORDS))
+        content["error"] = _with_nan(content["error"])
+        content["domain_errors"] = {name: _with_nan(error) for name, error in content["domain_errors"].items()}
         content["warnings"] = tuple(content["warnings"])
         return CellResult(spec=_labelled(spec, directory), directory=directory, **content, **_timing(directory))
     except FileNotFoundError as error:
@@ -148,8 +153,21 @@ _VALUES = (*_TEXTS[:-1], "error", "domain_errors", "images", "classes", "provena
 def result_values(result: CellResult) -> dict[str, Any]:
     """A result as plain JSON values, without what depends on when and where it was made or on its label."""
     spec = {key: value for key, value in result.spec.to_dict().items() if key != "label"}
-    values = {"spec": spec, **{name: getattr(result, name) for name in _VALUES}, "warnings": list(result.warnings)}
-    return values | ({"distinct_images": result.distinct_images} if result.distinct_images else {})
+    values = {name: _without_nan(getattr(result, name)) for name in _VALUES}
+    measures = {"measures": result.measures} if result.measures else {}
+    distinct = {"distinct_images": result.distinct_images} if result.distinct_images else {}
+    return {"spec": spec, **values, **measures, "warnings": list(result.warnings), **distinct}
+
+
+def _without_nan(value: Any) -> Any:
+    """An error, or errors by name, with null for one that is unknown: JSON has no NaN."""
+    if isinstance(value, dict):
+        return {name: _without_nan(part) for name, part in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _with_nan(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def encode_result(result: CellResult, records: bytes) -> bytes:
@@ -181,12 +199,13 @@ def _check_numbers(content: Mapping[str, Any], spec: CellSpec, columns: Mapping[
     }
     for name, number in numbers.items():
         # as JSON, since true == 1 in Python; domains in their order, since tables have them in that of the result
-        if json.dumps(content[name]) != json.dumps(number):
+        if json.dumps(content[name]) != json.dumps(_without_nan(number)):
             raise ValueError(f"its {name} in {RESULT} is not that of its records")
     if not images or sum(lengths.values()) != images or len(columns["predictions"]) != images:
         raise ValueError("its records do not cover the stream")
     classes = content["classes"]
-    if isinstance(classes, bool) or not isinstance(classes, int) or classes <= int(columns["labels"].max()):
+    largest = int(columns["labels"].max(initial=0, where=columns["labels"] != rec.UNKNOWN))
+    if isinstance(classes, bool) or not isinstance(classes, int) or classes <= largest:
         raise ValueError(f"its classes in {RESULT} are fewer than those of its records: {classes!r}")
 
 
