@@ -6,7 +6,7 @@ import json
 import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
@@ -145,6 +145,42 @@ def train(
 
     Example: grotta train pacs --domain photo --model mobilenet_v2 --weights mobilenet_v2-b0353104.pth --lr 0.01
     """
+    request = Training(
+        dataset=dataset,
+        domains=tuple(comma_separated(domain) or ()),
+        model=model or "",
+        image_size=image_size,
+        recipe=settings.recipe(),
+        weights=weights,
+    )
+    file, card = train_source(request, out, note=note, half=half, resume=resume, device=device, data_root=data_root)
+    line = json.dumps(card, allow_nan=False)
+    typer.echo(line if json_output else f"{file}: accuracy {100 * card['accuracy']:.2f} %")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What is trained on what, and how."""
+
+    dataset: str
+    domains: tuple[str, ...]
+    model: str
+    image_size: int
+    recipe: Recipe
+    weights: str | None = None
+
+
+def train_source(
+    request: Training,
+    out: Path,
+    *,
+    note: str = "",
+    half: bool = False,
+    resume: bool = False,
+    device: str = "cpu",
+    data_root: Path | None = None,
+) -> tuple[Path, dict[str, Any]]:
+    """Train a source model and write it with its card into ``out``; gives its file and its card."""
     import torch
 
     from grotta._files import require_writable, write
@@ -158,19 +194,20 @@ def train(
     from grotta.models.training import train as train_model
 
     tune_allocator()
-    recipe = settings.recipe()
+    recipe, domains = request.recipe, request.domains
     check_device(device)
     place = torch.device(device)
-    domains = comma_separated(domain) or []
-    source = open_source(dataset, domains, image_size, data_root)
-    name = model or source.default_model
+    source = open_source(request.dataset, domains, request.image_size, data_root)
+    name = request.model or source.default_model
     if not name:
-        raise ValueError(f"model must be chosen with --model (e.g. mobilenet_v2), as {dataset} has no default network")
+        raise ValueError(
+            f"model must be chosen with --model (e.g. mobilenet_v2), as {source.name} has no default network"
+        )
     checkpoint = out / f"{name}.checkpoint.pt"
     if checkpoint.exists() and not resume:
         raise ValueError(f"{checkpoint} exists already: continue with --resume, or choose another --out")
     split = choose_split(source, domains, recipe.seed)
-    network, start = prepare_model(name, weights, source.num_classes, recipe.seed)
+    network, start = prepare_model(name, request.weights, source.num_classes, recipe.seed)
     network.to(place)
     require_writable(out)
     if resume and not checkpoint.exists():
@@ -200,18 +237,17 @@ def train(
         start=start,
         stored_as=f"safetensors, {'float16 kernels' if half else 'float32'}",
         command=command_line(
-            dataset,
+            request.dataset,
             name,
             recipe,
             half,
-            domain=domain,
-            weights=Path(weights).name if weights else None,
-            image_size=image_size if image_size != _IMAGE_SIZE else None,
+            domain=",".join(domains) or None,
+            weights=Path(request.weights).name if request.weights else None,
+            image_size=request.image_size if request.image_size != _IMAGE_SIZE else None,
         ),
         note=note,
     )
-    line = json.dumps(card, allow_nan=False)
-    write_state(file, network.state_dict(), {"card": line}, half=half)
+    write_state(file, network.state_dict(), {"card": json.dumps(card, allow_nan=False)}, half=half)
     write(file.with_suffix(".json"), (json.dumps(card, indent=2, allow_nan=False) + "\n").encode())
     write(file.with_suffix(".md"), card_markdown(card).encode())
-    typer.echo(line if json_output else f"{file}: accuracy {100 * card['accuracy']:.2f} %")
+    return file, card

@@ -7,6 +7,7 @@ from typing import Any
 from grotta.bench.inputs.opened import WITHOUT_GAMMA
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.results import CellResult
+from grotta.paper.network import SourceNetwork
 from grotta.paper.scope import Scope
 from grotta.report.document import Block, Section
 from grotta.report.figure import Figure
@@ -31,6 +32,8 @@ class Recipe:
         single: options of which it takes one value.
         fixed: options that do not apply to it, besides ``methods``.
         printed: the published numbers that it brings.
+        choices: what it takes where nothing else is asked for: arguments of :func:`grotta.paper.scope.make_scope`.
+        network: the source network, if it does not come with grotta; trained when it is first needed.
         in_all: whether ``all`` includes it; recipes beyond the paper are only run when asked for by name.
     """
 
@@ -44,6 +47,8 @@ class Recipe:
     single: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
     printed: Printed = NOTHING_PRINTED
+    choices: Callable[[], Mapping[str, Any]] = dict
+    network: SourceNetwork | None = None
     in_all: bool = True
 
     @property

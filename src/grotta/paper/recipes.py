@@ -16,6 +16,7 @@ from grotta.paper.figures import (
     statistics,
     zeta,
 )
+from grotta.paper.parking import ALL_WEATHER, PARKING
 from grotta.paper.recipe import Recipe, register, registered
 from grotta.paper.tables import ablation, affinity, domains, main, orders
 from grotta.report.printed import Printed
@@ -25,6 +26,8 @@ for _module in (
     *(overfitting, statistics, gradient, curves, shift, gamma, zeta, output, bank, sensitivity),
 ):
     register(_module.RECIPE)
+for _recipe in (PARKING, ALL_WEATHER):
+    register(_recipe)
 
 
 def all_recipes() -> Mapping[str, Recipe]:

@@ -1,0 +1,38 @@
+"""A source network that a recipe needs and that does not come with grotta: it is trained when it is first needed."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SourceNetwork:
+    """A network to train on some domains of a data set.
+
+    Attributes:
+        name: of the folder for its weights, in ``models/`` of the data root in the cache.
+        dataset: a data set's name.
+        domains: what it is trained on.
+        model: the architecture.
+        image_size: side of the images.
+        epochs: passes over them; all else as :class:`grotta.models.Recipe` has it.
+    """
+
+    name: str
+    dataset: str
+    domains: tuple[str, ...]
+    model: str
+    image_size: int
+    epochs: int
+
+    @property
+    def folder(self) -> str:
+        """Where its weights are, in a data root."""
+        return f"models/{self.name}"
+
+    @property
+    def spec(self) -> str:
+        """The network as a cell names it: found in any data root, so that results name no folder of a machine.
+
+        >>> SourceNetwork("gate", "pklot", ("pucpr-sunny",), "resnet20", 32, 15).spec
+        'resnet20@models/gate/resnet20.safetensors'
+        """
+        return f"{self.model}@{self.folder}/{self.model}.safetensors"
