@@ -45,14 +45,21 @@ def show(report: "Report", outcome: "Outcome", page: Path | None) -> None:
 
     from grotta.commands.running import time_spent
     from grotta.report.render.terminal import TerminalTable, print_lines
+    from grotta.report.sections.listings import unlabelled_listing
     from grotta.report.sections.warnings import reader_warnings
 
     console = Console()
     for table in report.main_tables(outcome.results):
         console.print(TerminalTable(table))
+    if (listing := unlabelled_listing(outcome.results)) is not None:
+        print_lines(console, [" | ".join(map(_shown, line)) for line in (listing.heads, *listing.rows)])
     notes = reader_warnings(outcome.results, outcome.failures)
     print_lines(console, [f"Note: {note}" for note in notes], "yellow")
     if spent := time_spent(outcome):
         typer.echo(spent, err=True)
     if page is not None:
         typer.echo(f"Report: {page}")
+
+
+def _shown(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else str(value)

@@ -108,7 +108,8 @@ def cell_json(result: CellResult) -> dict[str, Any]:
     timing = {name: getattr(result, name) for name in ("seconds", "images_per_second", "peak_memory_mb")}
     known = {name: value if value == value else None for name, value in timing.items()}
     names = {"id": result.spec.id, "label": result.spec.label, "directory": str(result.directory)}
-    return {**names, **result_values(result), **known, "error_mean_over_domains": mean_error(result)}
+    mean = mean_error(result)
+    return {**names, **result_values(result), **known, "error_mean_over_domains": mean if mean == mean else None}
 
 
 def failures_json(page: Path | None, failures: Sequence[Failure]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ def command(spec: CellSpec) -> str:
         value = getattr(spec, name)
         if value != CellSpec.__dataclass_fields__[name].default:
             words += [f"--{name.replace('_', '-')}", str(value)]
+    words += ["--per-stream"] * spec.per_stream
     for key, value in spec.options:
         words += ["--option", f"{key}={value if _is_plain_word(value) else json.dumps(value)}"]
     return shlex.join(["grotta", "run", *words])

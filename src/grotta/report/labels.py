@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from math import isfinite, isnan, nan
 from pathlib import PurePath
 from statistics import fmean
 
@@ -17,11 +18,14 @@ _PAPER_PLACES = range(0, 100, 10)  # of the ten methods that the paper compares
 
 def mean_error(result: CellResult) -> float:
     """The error in per cent, averaged over domains as the paper does: each counts the same, however long it is."""
-    return fmean(result.domain_errors.values())
+    known = [error for error in result.domain_errors.values() if isfinite(error)]  # a recording may have no labels
+    return fmean(known) if known else nan
 
 
 def both_errors(result: CellResult) -> str:
     """The two errors of a cell: the one in tables, and the one over all images, where long domains count more."""
+    if isnan(result.error):
+        return "unknown without labels"
     return f"{mean_error(result):.2f} % mean over domains, {result.error:.2f} % of all images"
 
 

@@ -12,7 +12,7 @@ from grotta.report.figure import Figure
 from grotta.report.labels import data_name, gammas, label_shift, plural, row_key, row_keys, row_label, seeds, slug
 from grotta.report.printed import NOTHING_PRINTED, Printed
 from grotta.report.sections.figures import curves, zeta_figure
-from grotta.report.sections.listings import speed_listing, used_listing
+from grotta.report.sections.listings import speed_listing, unlabelled_listing, used_listing
 from grotta.report.sections.setups import Setup, by_setup, setup_names, setup_of, told_apart
 from grotta.report.sections.tables import domain_table, main_table, transfer_table
 from grotta.report.sections.warnings import reader_warnings
@@ -75,9 +75,11 @@ def distinct(sections: Sequence[Section]) -> list[Section]:
 
 
 def _setup_section(name: str, setup: Setup, results: list[CellResult], printed: Printed) -> Section:
+    data = data_name(setup.dataset)
+    if (listing := unlabelled_listing(results, f"{name}-unlabelled")) is not None:
+        return Section(name, f"{data}, {setup.model}", f"{setup.model} on {data}, without labels.", (listing,))
     plain = [result for result in results if row_key(result.spec) == result.spec.method] or results
     blocks: list[Block] = [main_table(plain, printed, name=f"{name}-main")]
-    data = data_name(setup.dataset)
     if len(plain) < len(results):
         methods = {result.spec.method for result in results if row_key(result.spec) != result.spec.method}
         varied = [result for result in results if result.spec.method in methods]

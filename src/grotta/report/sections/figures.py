@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from grotta.bench.store.records import NO_TIME
 from grotta.bench.store.results import CellResult
 from grotta.report.figure import PALETTE, Figure, Kind, Panel, Scale, Series, ends_alike, mean_filtered, thinned
 from grotta.report.labels import gammas, label_shift, method_colors, row_key, row_keys, row_label
 
-SEEN = "images seen"
+SEEN, TAKEN = "images seen", "time of the image"
 ZETA_WINDOW = 50  # batches; the paper filters too, but does not say how wide
 _MOST_DOTS = 4000
 _OTHERS = (8, 3, 5, 4, 7, 6, 2, 1, 9, 0)  # colours for what is not a method, those farthest apart first
@@ -119,16 +120,29 @@ def lines_panel(
 
 def _over_time(named: Named, title: str, y_label: str, values: Callable[[CellResult], np.ndarray]) -> Panel:
     colors = row_colors(list(named))
+    moments = {label: batch_times(result) for label, result in named.items()}
+    timed = bool(named) and all(len(times) for times in moments.values())
     series = []
     for label, result in named.items():
-        x, y = thinned(np.cumsum(result.records["size"]), values(result))
+        x, y = thinned(moments[label] if timed else np.cumsum(result.records["size"]), values(result))
         series.append(Series(label, x, y, colors[label]))
-    sections = _domain_starts(next(iter(named.values()))) if named else ()
-    return Panel(title, SEEN, y_label, tuple(series), sections=sections)
+    sections = _domain_starts(next(iter(named.values())), timed) if named else ()
+    scale: Scale = "time" if timed else "linear"
+    return Panel(title, TAKEN if timed else SEEN, y_label, tuple(series), sections=sections, x_scale=scale)
 
 
-def _domain_starts(result: CellResult) -> tuple[tuple[float, str], ...]:
-    seen = np.cumsum(result.records["size"]) - result.records["size"]
+def batch_times(result: CellResult) -> np.ndarray:
+    """When the first image of each batch was taken (batches,), in seconds; empty unless all are known and in order."""
+    times = result.records.get("time")
+    if times is None:
+        return np.empty(0)
+    first = times[np.cumsum(result.records["size"]) - result.records["size"]]
+    known = len(first) and first.min() != NO_TIME and (np.diff(first) >= 0).all() and first[-1] > first[0]
+    return first.astype(float) if known else np.empty(0)
+
+
+def _domain_starts(result: CellResult, timed: bool) -> tuple[tuple[float, str], ...]:
+    seen = batch_times(result) if timed else np.cumsum(result.records["size"]) - result.records["size"]
     domain = result.records["domain"]
     return tuple(
         (float(seen[domain == place].min()), name.replace("_", " "))

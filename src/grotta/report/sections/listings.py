@@ -33,6 +33,35 @@ def speed_listing(results: Sequence[CellResult]) -> Listing | None:
     return Listing("speed", "Time and memory", heads, tuple(rows), 0, (note,)) if rows else None
 
 
+def unlabelled_listing(results: Sequence[CellResult], name: str = "unlabelled") -> Listing | None:
+    """What was measured without labels, by row; None if all results have labels."""
+    known = [result for result in results if result.measures]
+    if not known:
+        return None
+    order = {key: place for place, key in enumerate(row_keys(known))}
+    heads = list(dict.fromkeys(measure for result in known for measure in result.measures))
+    rows = [
+        (
+            row_label(row_key(result.spec))[0],
+            *(_shown_measure(measure, result.measures.get(measure)) for measure in heads),
+        )
+        for result in sorted(known, key=lambda result: (order[row_key(result.spec)], result.spec.seed))
+    ]
+    named = ("Method", *(_MEASURES.get(head, f"Predicted {head.removeprefix('class ')}, %") for head in heads))
+    note = (
+        "The stream has no labels, so no error can be given. High agreement with the source network means that little "
+        "was changed, low entropy that the answers are sure; neither says that they are right."
+    )
+    return Listing(name, "What can be measured without labels", named, tuple(rows), 2, (note,))
+
+
+_MEASURES = {"agreement": "Agreement with the source, %", "entropy": "Entropy, nats"}
+
+
+def _shown_measure(measure: str, value: float | None) -> float | None:
+    return value if value is None or measure == "entropy" else 100.0 * value
+
+
 def used_listing(results: Sequence[CellResult], printed: Printed = NOTHING_PRINTED) -> Listing:
     """Which data, network and software are behind the numbers, and which behind the published ones."""
     rows = []
