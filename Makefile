@@ -8,7 +8,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export MALLOC_MMAP_THRESHOLD_ ?= 2147483647
 export MALLOC_TRIM_THRESHOLD_ ?= 2147483647
 
-.PHONY: bench test lint format types unit test-slow test-browser test-real test-ray speed clean
+.PHONY: bench test lint format types unit test-slow test-browser test-real test-ray dist speed clean
 
 bench: $(STAMP)                 ## the PTTA benchmark on the embedded data set
 	$(BIN)/grotta bench
@@ -50,8 +50,12 @@ test-ray: $(STAMP)              ## checks on a real two-node Ray cluster on loop
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
 	$(BIN)/pytest -q -m distributed
 
+dist: $(STAMP)                  ## the source distribution and the wheel, in dist/, and the checks on them
+	$(BIN)/python -m build
+	$(BIN)/pytest -q -m slow tests/test_release.py
+
 speed: $(STAMP)                 ## speed and memory, as ratios
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build src/*.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist src/*.egg-info

@@ -108,7 +108,7 @@ def test_a_damaged_csv_is_named_with_the_line(tmp_path, make_picture, text, mess
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("pacs", "name must be a recording: folder:PATH, times:PATH, csv:FILE or one of pklot; got 'pacs'"),
+        ("pacs", "name must be a recording: folder:PATH, times:PATH, csv:FILE, video:FILE or one of pklot; got 'pacs'"),
         ("csv:/no/such.csv", "there is no such file"),
         ("folder:/no/such", "there is no such folder"),
         ("times:", "must have a path after times:"),

@@ -51,7 +51,7 @@ def load(
         keep_decoded: keep pictures decoded from files in the cache, for many runs over the same ones.
         recorded: the pictures in the order in which they were taken; the domains are then cameras, and ``domains`` may
             have ``CAMERA:CONDITION`` for the pictures of one weather or the like. Of ``pklot``, ``folder:PATH``,
-            ``times:PATH`` and ``csv:FILE`` (columns path, label, time, domain, stream).
+            ``times:PATH``, ``csv:FILE`` (columns path, label, time, domain, stream) and ``video:FILE``.
 
     >>> data = load("fashion-c", domains=["fog", "snow"])
     >>> data.provenance, data.labels("fog").shape
@@ -70,7 +70,7 @@ def load(
     opened = entry.record if recorded else entry.open
     if opened is None:
         known = [known for known, other in ENTRIES.items() if (other.record if recorded else other.open)]
-        what = "a recording: folder:PATH, times:PATH, csv:FILE" if recorded else "folder:PATH"
+        what = "a recording: folder:PATH, times:PATH, csv:FILE, video:FILE" if recorded else "folder:PATH"
         raise ValueError(f"name must be {what} or one of {', '.join(known)}; got {name!r}")
     with naming_the_root(root):
         return opened(options)

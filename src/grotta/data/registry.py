@@ -5,10 +5,13 @@ from functools import partial
 from pathlib import Path
 
 from grotta._check import check_string
+from grotta.data.dataset import DomainDataset
 from grotta.data.entry import Entry, Holding
 from grotta.data.folders import open_any_folder
+from grotta.data.options import Options
 from grotta.data.recording import Recording, open_recording, read_csv, read_folder
 from grotta.data.sets import cifar, domainnet, fashion, imagenet, imagenet_c, officehome, pacs, pklot
+from grotta.data.video import open_video
 
 CLEAN = {clean.name: clean for clean in (fashion.FASHION, cifar.CIFAR10, cifar.CIFAR100)}
 ENTRIES: dict[str, Entry] = {
@@ -28,11 +31,18 @@ ENTRIES: dict[str, Entry] = {
         imagenet.ENTRY,
     )
 }
-# Your own pictures: what comes before the path -> how they are read in recorded order.
-_OWN: dict[str, Callable[[str], Recording]] = {
-    "folder:": partial(read_folder, by_time=False),
-    "times:": partial(read_folder, by_time=True),
-    "csv:": read_csv,
+
+
+def _recorded(read: Callable[[str], Recording], name: str, path: str, options: Options) -> DomainDataset:
+    return open_recording(name, partial(read, path), options)
+
+
+# Your own pictures: what comes before the path -> how they are opened in recorded order.
+_OWN: dict[str, Callable[[str, str, Options], DomainDataset]] = {
+    "folder:": partial(_recorded, partial(read_folder, by_time=False)),
+    "times:": partial(_recorded, partial(read_folder, by_time=True)),
+    "csv:": partial(_recorded, read_csv),
+    "video:": open_video,
 }
 
 
@@ -40,7 +50,8 @@ def find_entry(name: str, argument: str = "name") -> Entry:
     """The data set of that name, or your own pictures; a ``ValueError`` that lists the names if there is none.
 
     ``folder:PATH`` is any folder with ``PATH/<domain>/<class>/<picture>``. Recorded, it is in the order of the names of
-    its files, ``times:PATH`` in the order of their times, and ``csv:FILE`` in the order of the rows of a CSV file.
+    its files, ``times:PATH`` in the order of their times, ``csv:FILE`` in the order of the rows of a CSV file, and
+    ``video:FILE`` has the frames of a video.
 
     >>> find_entry("pacs").title
     'PACS, 4 domains, 7 classes'
@@ -51,7 +62,8 @@ def find_entry(name: str, argument: str = "name") -> Entry:
     kind = next((kind for kind in _OWN if name.startswith(kind)), None)
     if kind is None:
         known = ", ".join(ENTRIES)
-        raise ValueError(f"{argument} must be folder:PATH, times:PATH, csv:FILE or one of {known}; got {name!r}")
+        own = "folder:PATH, times:PATH, csv:FILE, video:FILE"
+        raise ValueError(f"{argument} must be {own} or one of {known}; got {name!r}")
     path = name.removeprefix(kind)
     if not path:
         raise ValueError(f"{argument} must have a path after {kind}, as in {kind}./pictures")
@@ -59,7 +71,7 @@ def find_entry(name: str, argument: str = "name") -> Entry:
         name=name,
         title=f"the pictures in {path}",
         open=partial(open_any_folder, path) if kind == "folder:" else None,
-        record=partial(open_recording, name, partial(_OWN[kind], path)),
+        record=partial(_OWN[kind], name, path),
         find=lambda roots: Holding(),
         looks_for=path,
         get=None,
