@@ -8,7 +8,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export MALLOC_MMAP_THRESHOLD_ ?= 2147483647
 export MALLOC_TRIM_THRESHOLD_ ?= 2147483647
 
-.PHONY: bench test lint format types unit test-slow test-browser test-real test-ray dist speed clean
+.PHONY: bench test lint format types unit test-slow test-browser test-real test-ray dist parking speed clean
 
 bench: $(STAMP)                 ## the PTTA benchmark on the embedded data set
 	$(BIN)/grotta bench
@@ -53,6 +53,11 @@ test-ray: $(STAMP)              ## checks on a real two-node Ray cluster on loop
 dist: $(STAMP)                  ## the source distribution and the wheel, in dist/, and the checks on them
 	$(BIN)/python -m build
 	$(BIN)/pytest -q -m slow tests/test_release.py
+
+parking: $(STAMP)               ## real cameras in recorded order, and docs/parking.md: GROTTA_DATA=/path/to/data make parking
+	$(BIN)/grotta reproduce parking --out runs/parking
+	$(BIN)/grotta reproduce parking-all-weather --out runs/parking
+	$(BIN)/python scripts/parking_page.py runs/parking
 
 speed: $(STAMP)                 ## speed and memory, as ratios
 	$(BIN)/python -m benchmarks

@@ -94,7 +94,8 @@ def trained(network: "SourceNetwork", options: RunOptions) -> str:
             recipe=TrainingRecipe(epochs=network.epochs),
         )
         folder = download_dir() / network.folder
-        train_source(request, folder, resume=True, device=options.device, data_root=options.data_root)
+        resume = any(folder.glob("*.checkpoint.pt"))
+        train_source(request, folder, resume=resume, device=options.device, data_root=options.data_root)
     return network.spec
 
 
