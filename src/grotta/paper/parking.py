@@ -113,6 +113,7 @@ def _blocks(scope: Scope, found: Found, printed: Printed) -> list[Block]:
         name="t",
         title="Parking cameras in recorded order: error (%) by camera",
         columns=[*scope.bases[0].domains, ALL],
+        average=False,
         rows=row_keys(results),
         label=row_label,
         notes=provenance_notes(results, printed, ""),
