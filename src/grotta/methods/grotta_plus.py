@@ -7,22 +7,22 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from grotta._check import check_at_least, check_in_unit_interval, check_whole
-from grotta.functional.agreement import accuracies_from_agreement, pairwise_agreement
 from grotta.methods.base import Adapter, Batch, Learned, Prediction
 from grotta.methods.registry import register
+from grotta.methods.track_record import Counts, TrackRecord
 from grotta.nn import gated, iabn
 from grotta.nn.gated_bn import GatedBN1d, Observation, observing
 
 SAMPLES = 64  # ``memory`` is per this many images
 SOURCE, INSTANCE, TRACKED = 0, 1, 2
-PRIOR, PRIOR_WEIGHS = 0.7, 16.0  # agreement that is assumed at first, and for how many samples
 
 
 class Seen(NamedTuple):
-    """What learning needs of a prediction: observations of the tracked norm layers, and each expert's answers."""
+    """What learning needs of a prediction: observations of the tracked norm layers, and the record after the batch."""
 
     observations: list[tuple[GatedBN1d, Observation]]
     answers: Tensor | None  # (B, 3), if all three experts were asked
+    confidence: Tensor | None  # (3,), summed over the batch
 
 
 @register("grotta+")
@@ -38,9 +38,9 @@ class GRoTTAPlus(Adapter):
       where batches are poor samples of the classes; best on fair batches.
 
     Their log-probabilities are averaged, each weighted by its estimated accuracy to the power ``sharpness``. The
-    accuracies come from how often the three agree (``grotta.functional.accuracies_from_agreement``), so a reading that
-    fails is voted down within a few batches, and on clean images the source model leads. The answer is then read in the
-    light of its neighbours in time (``output="stream"``).
+    accuracies come from how often the three agree, about the same image and across time (:class:`TrackRecord`), so a
+    reading that fails is voted down within a few batches, and on clean images the source model leads. The answer is
+    then read in the light of its neighbours in time (``output="stream"``).
 
     A model without batch normalisation is read in one way, as it is, and profits from the order of the stream alone.
 
@@ -70,8 +70,6 @@ class GRoTTAPlus(Adapter):
         "fast": {"experts": 2, "probe_every": 8},
         "lite": {"experts": 1, "probe_every": 24},
     }
-    agreement: Tensor
-    asked: Tensor
     order: Tensor
 
     def __init__(
@@ -81,7 +79,7 @@ class GRoTTAPlus(Adapter):
         experts: int = 3,
         probe_every: int = 8,
         k: float = 5.0,
-        sharpness: float = 3.0,
+        sharpness: float = 4.0,
         memory: float = 0.9,
         output: str | None = "stream",
         **options: Any,
@@ -105,9 +103,7 @@ class GRoTTAPlus(Adapter):
             return
         self.instance = self.network(iabn(self.k)).requires_grad_(False)
         self.tracked = self.network(gated()).requires_grad_(False)
-        factory: dict[str, Any] = {"device": self.device, "dtype": self.wide}
-        self.register_buffer("agreement", torch.zeros(3, 3, **factory))
-        self.register_buffer("asked", torch.zeros((), **factory))  # images, with forgetting
+        self.record = TrackRecord(3, self.num_classes, device=self.device, dtype=self.wide)
         self.register_buffer("order", torch.tensor([INSTANCE, TRACKED, SOURCE], device="cpu"))  # best expert first
 
     def infer(self, inputs: Tensor) -> Prediction:
@@ -120,10 +116,11 @@ class GRoTTAPlus(Adapter):
         with observing() as observations:
             said = {expert: networks[expert](inputs) for expert in asked}
         logs = torch.stack([said[expert][0].to(self.wide).log_softmax(1) for expert in asked], 1)  # (B, E, classes)
-        answers = logs.argmax(2) if everyone else None
-        weights = self._weights(self._agreement_after(answers))[asked]
+        confidence, answers = logs.max(2)
+        seen = Seen(observations, answers, confidence.exp().sum(0)) if everyone else Seen(observations, None, None)
+        weights = self._record_after(seen).accuracies()[asked] ** self.sharpness
         pooled = torch.einsum("e,bec->bc", weights / weights.sum(), logs)
-        return Prediction(pooled, said[asked[-1]][1], extra=Seen(observations, answers))
+        return Prediction(pooled, said[asked[-1]][1], extra=seen)
 
     def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
         """Move the tracked statistics and the agreement on."""
@@ -133,13 +130,12 @@ class GRoTTAPlus(Adapter):
         assert isinstance(seen, Seen)
         for layer, observation in seen.observations:
             layer.move(observation)
-        agreement, asked = self._agreement_after(seen.answers)
-        self.agreement.copy_(agreement)
-        self.asked.copy_(asked)
-        weights = self._weights((agreement, asked))
+        after = self._record_after(seen)
+        self.record.take(after)
+        accuracy = after.accuracies()
+        weights = accuracy**self.sharpness
         if seen.answers is not None and self.experts < 3:
             self.order.copy_(weights.argsort(descending=True))
-        accuracy = self._accuracies((agreement, asked))
         chance = 1 / self.num_classes
         estimated = chance + (1 - chance) * accuracy
         return Learned(
@@ -147,25 +143,15 @@ class GRoTTAPlus(Adapter):
             numbers={
                 "estimated_accuracy": estimated.max(),
                 "source_accuracy": estimated[SOURCE],
-                "source_weight": weights[SOURCE],
+                "source_weight": weights[SOURCE] / weights.sum(),
             },
         )
 
-    def _agreement_after(self, answers: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Counts of agreement, and of images, after a batch."""
-        if answers is None:
-            return self.agreement, self.asked
-        # a probe stands for the batches since the one before it
-        batches = 1 if self.experts == 3 else self.probe_every
-        keep = self.keeps ** (len(answers) * batches / SAMPLES)
-        counts = pairwise_agreement(answers).to(self.agreement)
-        return keep * self.agreement + counts, keep * self.asked + len(answers)
-
-    def _accuracies(self, counted: tuple[Tensor, Tensor]) -> Tensor:
-        agreement, asked = counted
-        mean = (agreement + PRIOR_WEIGHS * PRIOR) / (asked + PRIOR_WEIGHS)
-        return accuracies_from_agreement(mean, self.num_classes)
-
-    def _weights(self, counted: tuple[Tensor, Tensor]) -> Tensor:
-        weights = self._accuracies(counted) ** self.sharpness
-        return weights / weights.sum()
+    def _record_after(self, seen: Seen) -> Counts:
+        """The experts' record after a batch; unchanged if not all of them were asked."""
+        counts = self.record.counts()
+        if seen.answers is None or seen.confidence is None:
+            return counts
+        batches = 1 if self.experts == 3 else self.probe_every  # a probe stands for the batches since the one before
+        keep = self.keeps ** (len(seen.answers) * batches / SAMPLES)
+        return counts.after(seen.answers, seen.confidence, keep, following=self.experts == 3)
