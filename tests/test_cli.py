@@ -1,4 +1,8 @@
 import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +39,14 @@ def test_help_names_every_preset(command: str, capsys: pytest.CaptureFixture[str
 
 def test_every_method_has_the_two_presets() -> None:
     assert all(method_class(name).presets.keys() >= {"paper", "official"} for name in list_methods())
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["bench", "--help"], ["data", "list"]])
+def test_help_and_lists_are_answered_without_torch(words: list[str], tmp_path: Path) -> None:
+    code = "import sys, grotta.cli as c; c.app(sys.argv[1:], standalone_mode=False); print('torch' in sys.modules)"
+    environment = os.environ | {"GROTTA_CACHE": str(tmp_path), "GROTTA_DATA": ""}
+    done = subprocess.run([sys.executable, "-c", code, *words], env=environment, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "False", done.stderr
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

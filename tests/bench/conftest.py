@@ -8,6 +8,7 @@ import pytest
 
 from grotta.bench import CellSpec
 
+collect_ignore = ["plugin"]  # a package that a test installs
 DOMAINS = ("fog", "snow")
 LENGTH = 140
 

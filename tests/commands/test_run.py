@@ -197,6 +197,8 @@ def test_a_stopped_run_is_resumed_only_if_asked(
         ({"option": "k"}, "option must be KEY=VALUE"),
         ({"option": "magic=1"}, "magic"),
         ({"option": "lr=-1"}, "lr must be"),
+        ({"method": "grotta", "option": "capacity=99999999999999"}, "capacity must fit in this machine's memory of"),
+        ({"method": "rotta", "option": "capacity=99999999999999"}, "the options must fit in this machine's memory"),
         ({"model": "magic"}, "model must be one of"),
         (
             {"model": "fashion_resnet8@/nowhere/file.pt"},

@@ -62,6 +62,14 @@ def forget_peak_memory() -> None:
         Path("/proc/self/clear_refs").write_text("5")
 
 
+def machine_memory() -> float:
+    """The bytes of memory that this machine has; infinite if the system does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
 def peak_memory_mb() -> float:
     """The most memory that this process held at once since it started or :func:`forget_peak_memory`, in MB."""
     with contextlib.suppress(OSError, ValueError, IndexError):

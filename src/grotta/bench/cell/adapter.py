@@ -1,14 +1,16 @@
 """The method of a cell, created from its spec."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from grotta import methods
+from grotta import data, methods
 from grotta.bench.inputs.network import load_network, network_name
 from grotta.bench.inputs.opened import open_dataset
+from grotta.bench.process import machine_memory
 from grotta.bench.spec import CellSpec
 from grotta.memory import CSTU, PBRS, CategoryBalancedBank
 
@@ -16,17 +18,27 @@ from grotta.memory import CSTU, PBRS, CategoryBalancedBank
 LONG_ENOUGH = 3
 
 
-def make_adapter(spec: CellSpec, model: nn.Module, num_classes: int) -> methods.Adapter:
-    """The method of a cell, as newly created."""
+def make_adapter(spec: CellSpec, model: nn.Module, dataset: data.DomainDataset) -> methods.Adapter:
+    """The method of a cell, as newly created; a ``ValueError`` if its memory would not fit on this machine."""
     options = {key: list(value) if isinstance(value, tuple) else value for key, value in spec.options}
-    return methods.create(spec.method, model, num_classes, preset=spec.preset, seed=spec.seed, **options)
+    try:
+        adapter = methods.create(spec.method, model, dataset.num_classes, preset=spec.preset, seed=spec.seed, **options)
+    except (MemoryError, OverflowError) as error:
+        raise ValueError(f"the options must fit in this machine's memory, got {dict(spec.options)}") from error
+    needed, there = _room(adapter.memory) * math.prod(dataset.image_shape), machine_memory()
+    if needed > there:
+        raise ValueError(
+            f"capacity must fit in this machine's memory of {there / 1e9:.0f} GB, got {_room(adapter.memory)} images, "
+            f"which take {needed / 1e9:.0f} GB"
+        )
+    return adapter
 
 
 def check_options(spec: CellSpec, data_root: Path | None) -> None:
     """Raise a ``ValueError`` or ``TypeError`` if the method does not accept the spec's options."""
     dataset = open_dataset(spec, data_root)
     name = network_name(spec.model, dataset)
-    make_adapter(spec, load_network(name, dataset.num_classes, data_root), dataset.num_classes)
+    make_adapter(spec, load_network(name, dataset.num_classes, data_root), dataset)
 
 
 @torch.inference_mode()

@@ -19,7 +19,7 @@ from grotta.bench.inputs.opened import CellInputs, open_inputs
 from grotta.bench.process import forget_peak_memory, one_thread
 from grotta.bench.spec import CellSpec
 from grotta.bench.store import records as rec
-from grotta.bench.store.method_code import method_digest
+from grotta.bench.store.method_code import cell_digest
 from grotta.bench.store.records import Records
 from grotta.bench.store.results import RECORDS, RESULT, SPEC, TIMING, CellResult, cell_directory, encode_result
 from grotta.bench.store.store import hold_cell, newer_result
@@ -59,7 +59,7 @@ def _run(task: CellTask, directory: Path, inputs: CellInputs, emit: Emit) -> Cel
     records = Records(batches, total, recorded=spec.stream == "recorded")
     adapter = checkpoint.restore(directory, inputs, records, inputs.batch_starts(spec) if spec.per_stream else (0,))
     if adapter is None:
-        adapter = make_adapter(spec, inputs.model, inputs.dataset.num_classes)
+        adapter = make_adapter(spec, inputs.model, inputs.dataset)
     stopwatch = Stopwatch(directory / TIMING, resumed=records.batches > 0)
     saver = checkpoint.Saver(directory, inputs, task.checkpoint_seconds)
     for progress in _steps(spec, inputs, adapter, records):
@@ -115,7 +115,7 @@ def _result(
         model_fingerprint=short_fingerprint(inputs.model),
         stream_hash=inputs.stream.hash,
         data_fingerprint=inputs.data_fingerprint,
-        method_fingerprint=method_digest(type(adapter)),
+        method_fingerprint=cell_digest(spec),
         error=rec.total_error(columns),
         domain_errors=rec.domain_errors(columns, inputs.lengths),
         images=len(inputs.stream),

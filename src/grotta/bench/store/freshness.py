@@ -4,13 +4,11 @@ import functools
 from dataclasses import replace
 from pathlib import Path
 
-from grotta.bench import experiments
 from grotta.bench.inputs.network import load_network, short_fingerprint
 from grotta.bench.inputs.opened import load_dataset, make_stream, read_labels, with_classes
 from grotta.bench.spec import CellSpec
-from grotta.bench.store.method_code import method_digest
+from grotta.bench.store.method_code import cell_digest
 from grotta.bench.store.results import CellResult
-from grotta.methods import method_class
 
 
 class Freshness:
@@ -27,8 +25,7 @@ class Freshness:
         No image is made for this: the digest of regenerated images is that of what they are made from.
         """
         spec = result.spec
-        experiments.prepare(spec.method)
-        if result.method_fingerprint and method_digest(method_class(spec.method)) != result.method_fingerprint:
+        if result.method_fingerprint and cell_digest(spec) != result.method_fingerprint:
             return f"the code of method {spec.method} has changed"
         try:
             if self._weights(result.model, result.classes) != result.model_fingerprint:

@@ -10,30 +10,46 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+from grotta.bench import experiments
+from grotta.bench.spec import CellSpec
+from grotta.methods import method_class
+from grotta.outputs.registry import output_class
+
 # Besides its own package, imports are followed into these parts of grotta; the digest of the stream, of the images and
 # of the weights cover the rest.
 _PARTS = tuple(f"grotta.{part}" for part in ("augment", "functional", "memory", "methods", "nn", "outputs"))
 
 
-@functools.cache
-def method_digest(method: type) -> str:
-    """A short digest of the code of ``method``: the same as long as it computes the same.
+def cell_digest(spec: CellSpec) -> str:
+    """A short digest of the code of a cell's method, and of the output adaptation that is chosen for it.
 
-    >>> from grotta.methods import method_class
-    >>> method_digest(method_class("tent")) == method_digest(method_class("bn"))
+    >>> fog = {"dataset": "fashion-c", "domains": ("fog",), "gamma": 0.1}
+    >>> cell_digest(CellSpec(method="tent", **fog)) == cell_digest(CellSpec(method="bn", **fog))
     False
     """
+    experiments.prepare(spec.method)
+    output = dict(spec.options).get("output")
+    chosen = (output_class(output),) if isinstance(output, str) else ()
+    return code_digest(method_class(spec.method), *chosen)
+
+
+@functools.cache
+def code_digest(*classes: type) -> str:
+    """A short digest of the code of some classes: the same as long as they compute the same."""
     digest = hashlib.blake2b(digest_size=8)
-    for name, path in sorted(method_files(method).items()):
+    files: dict[str, Path] = {}
+    for each in classes:
+        files |= class_files(each)
+    for name, path in sorted(files.items()):
         digest.update(f"{name}\n{code_of(path.read_text(encoding='utf-8'))}\n".encode())
     return digest.hexdigest()
 
 
-def method_files(method: type) -> dict[str, Path]:
-    """The modules that a method is made of, by name: those of its class and bases, and what they import in turn."""
-    packages = {name.partition(".")[0] for name in _modules(method)} - {"grotta"}
+def class_files(cls: type) -> dict[str, Path]:
+    """The modules that a class is made of, by name: its own, those of its bases, and what they import in turn."""
+    packages = {name.partition(".")[0] for name in _modules(cls)} - {"grotta"}
     own = (*_PARTS, *packages)
-    todo = [name for name in _modules(method) if name.startswith("grotta.") or _is_in(name, own)]
+    todo = [name for name in _modules(cls) if name.startswith("grotta.") or _is_in(name, own)]
     files: dict[str, Path] = {}
     while todo:
         name = todo.pop()
@@ -64,11 +80,9 @@ def code_of(source: str) -> str:
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
-def _modules(method: type) -> list[str]:
+def _modules(cls: type) -> list[str]:
     """The modules of a class and its bases, except those of Python and torch, which have versions."""
-    return [
-        base.__module__ for base in method.__mro__ if base.__module__.partition(".")[0] not in ("builtins", "torch")
-    ]
+    return [base.__module__ for base in cls.__mro__ if base.__module__.partition(".")[0] not in ("builtins", "torch")]
 
 
 def _imports(name: str, path: Path, own: tuple[str, ...]) -> Iterator[str]:
