@@ -1,6 +1,5 @@
 """A package of somebody else, installed from its folder: worker processes and cluster nodes know what it brings."""
 
-import csv
 import os
 import shutil
 import subprocess
@@ -8,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from grotta.bench import CellResult, load_results
 
 PACKAGE = Path(__file__).parent / "plugin"
 
@@ -22,8 +23,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
-def rows_of_bench(site: Path, out: Path, *words: str) -> dict[str, dict[str, str]]:
-    """The cells of a benchmark of the package's method on its corruption, by method."""
+def rows_of_bench(site: Path, out: Path, *words: str) -> dict[str, CellResult]:
+    """The finished cells of a benchmark of the package's method on its corruption, by method."""
     call = [sys.executable, "-m", "grotta", "bench", "--methods", "bn,sharp_bn", "--domains", "posterise,fog"]
     call += ["--gammas", "1e-1", "--images", "200", "--out", str(out), *words]
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH", "")])])
@@ -31,16 +32,15 @@ def rows_of_bench(site: Path, out: Path, *words: str) -> dict[str, dict[str, str
     done = subprocess.run(call, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "Sharp BN" in done.stdout
-    with (out / "report-cells.csv").open(newline="") as file:
-        return {row["method"]: row for row in csv.DictReader(file)}
+    return {result.spec.method: result for result in load_results(out)}
 
 
 def test_its_row_is_in_the_table_of_two_workers(site: Path, tmp_path: Path) -> None:
     rows = rows_of_bench(site, tmp_path, "--workers", "2")
     assert rows.keys() == {"bn", "sharp_bn"}
-    assert rows["sharp_bn"]["stream_hash"] == rows["bn"]["stream_hash"]
+    assert rows["sharp_bn"].stream_hash == rows["bn"].stream_hash
     # sharpening does not change which class is the most likely
-    assert rows["sharp_bn"]["error"] == rows["bn"]["error"]
+    assert rows["sharp_bn"].error == rows["bn"].error
 
 
 @pytest.mark.distributed

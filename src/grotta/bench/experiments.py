@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
-from grotta._check import check_positive, check_whole
+from grotta._check import check_one_of, check_positive, check_whole
 from grotta.memory import CategoryBalancedBank
 from grotta.methods import Adapter, Batch, Learned, Prediction, list_methods, register
 from grotta.methods.teacher import trained_affine
@@ -17,7 +17,7 @@ LearnsFrom = Literal["batch", "bank"]
 
 
 class EntropyMinimisation(Adapter):
-    """Minimise the mean entropy of a batch by one Adam step a time on the affine parameters of the norm layers.
+    """Minimise the mean entropy, with one Adam step per batch on the affine parameters of the norm layers.
 
     It shows one thing at a time, so it has neither teacher nor output adaptation.
 
@@ -26,7 +26,7 @@ class EntropyMinimisation(Adapter):
         statistics: ``"source"`` keeps those of the source model; ``"tracked"`` lets them follow what is learned from.
         gradient: form of the gradient through tracked statistics, see :class:`grotta.nn.RobustBatchNorm`.
         alpha: momentum of tracked statistics.
-        capacity: images in the bank; 1 means one a class.
+        capacity: images in the bank; 1 means one per class.
         bank_batch: size of a random batch out of the bank.
         lr: of Adam.
     """
@@ -45,11 +45,8 @@ class EntropyMinimisation(Adapter):
         **options: Any,
     ) -> None:
         super().__init__(model, **options)
-        if learns_from not in get_args(LearnsFrom):
-            raise ValueError(f"learns_from must be one of {get_args(LearnsFrom)}, got {learns_from!r}")
-        if statistics not in ("source", "tracked"):
-            raise ValueError(f"statistics must be 'source' or 'tracked', got {statistics!r}")
-        self.learns_from, self.tracked = learns_from, statistics == "tracked"
+        self.learns_from = check_one_of("learns_from", learns_from, get_args(LearnsFrom))
+        self.tracked = check_one_of("statistics", statistics, ("source", "tracked")) == "tracked"
         self.gradient: Gradient = gradient
         self.alpha = alpha
         self.capacity = check_whole("capacity", capacity, at_least=1)
@@ -59,7 +56,7 @@ class EntropyMinimisation(Adapter):
 
     def build(self) -> None:
         """One network, its optimizer and, if it learns from one, an empty bank."""
-        # Statistics that stand still are constants: no gradient form of batch normalisation is in the way then.
+        # Statistics that do not move are constants, so no gradient form of batch normalisation applies.
         self.student = self.network(gpre_rbn(self.alpha, self.gradient if self.tracked else "none"))
         self.optimizer = torch.optim.Adam(trained_affine(self.student).values(), lr=self.lr, foreach=True)
         if self.learns_from == "bank":
@@ -90,9 +87,9 @@ _EXPERIMENTS: dict[str, type[Adapter]] = {ENTROPY: EntropyMinimisation}
 
 
 def prepare(name: str) -> None:
-    """Make ``name`` known to :func:`grotta.create` in this process if it is an experiment; others are left alone.
+    """Make ``name`` known to :func:`grotta.create` in this process if it is an experiment; other names are ignored.
 
-    Experiments are no methods for users: until one is asked for, they are not in ``grotta.list_methods()``.
+    Experiments are not methods for users: they are in ``grotta.list_methods()`` only once one was asked for.
     """
     if name in _EXPERIMENTS and name not in list_methods():
         register(name)(_EXPERIMENTS[name])

@@ -1,4 +1,4 @@
-"""Settings of the process that make adaptation fast: for grotta's own programs, never at ``import grotta``."""
+"""Process settings that make adaptation fast: for grotta's own programs, never on ``import grotta``."""
 
 import contextlib
 import ctypes

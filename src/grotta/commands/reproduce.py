@@ -26,10 +26,10 @@ def reproduce(
     options: RunOptions,
     listed: Annotated[bool, typer.Option("--list", help="Show all names and exit.")] = False,
 ) -> None:
-    """Repeat a table or figure of the paper and put it into the report, its own numbers beside ours.
+    """Reproduce a table or figure of the paper in the report, with the paper's numbers beside ours.
 
-    In short by default: a few domains, two gammas, on the embedded data. Cells are shared between tables and figures,
-    and never run twice.
+    By default a short run: a few domains, two gammas, on the embedded data. Tables and figures share their cells, which
+    are never run twice. On PACS and the like, {source} in --model stands for the source domain.
 
     What a table or figure fixes (`--list` says what) cannot be chosen when it is asked for by name, and does not apply
     to it under `all`. What takes a single gamma or domain uses the smallest gamma and the first domain.
