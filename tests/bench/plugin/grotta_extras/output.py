@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from grotta.functional import imbalance_score
 from grotta.outputs import Output, OutputAdaptation, register
 
 
@@ -21,4 +22,4 @@ class Sharpened(OutputAdaptation):
     def refine(self, probs: Tensor, features: Tensor) -> Output:
         """The predictions to the power, with sum 1."""
         raised = probs**self.power
-        return Output(raised / raised.sum(1, keepdim=True))
+        return Output(raised / raised.sum(1, keepdim=True), imbalance_score(probs))
