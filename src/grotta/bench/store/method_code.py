@@ -5,6 +5,7 @@ import functools
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import io
 import tokenize
 from collections.abc import Iterator
@@ -21,16 +22,18 @@ _PARTS = tuple(f"grotta.{part}" for part in ("augment", "functional", "memory", 
 
 
 def cell_digest(spec: CellSpec) -> str:
-    """A short digest of the code of a cell's method, and of the output adaptation that is chosen for it.
+    """A short digest of the code of a cell's method and of its output adaptation.
 
     >>> fog = {"dataset": "fashion-c", "domains": ("fog",), "gamma": 0.1}
     >>> cell_digest(CellSpec(method="tent", **fog)) == cell_digest(CellSpec(method="bn", **fog))
     False
     """
     experiments.prepare(spec.method)
-    output = dict(spec.options).get("output")
-    chosen = (output_class(output),) if isinstance(output, str) else ()
-    return code_digest(method_class(spec.method), *chosen)
+    method = method_class(spec.method)
+    default = inspect.signature(method).parameters.get("output")
+    options = {**method.presets.get(spec.preset, {}), **dict(spec.options)}
+    output = options.get("output", default.default if default else None)
+    return code_digest(method, *([output_class(output)] if isinstance(output, str) else []))
 
 
 @functools.cache
