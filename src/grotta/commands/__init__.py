@@ -1,1 +1,1 @@
-"""One module a command; :mod:`grotta.cli` puts them together."""
+"""One module per command; :mod:`grotta.cli` puts them together."""
