@@ -19,7 +19,7 @@ def test_every_bundled_file_belongs_to_a_network():
 def test_bundled_files_are_small_and_finite(name):
     assert bundled_path(name).stat().st_size <= 1_500_000
     assert all(torch.isfinite(tensor).all() for tensor in read_state(bundled_path(name)).values())
-    assert create_model(name, weights="bundled").classifier.out_features == 10
+    assert create_model(name, weights="bundled")(torch.rand(1, 3, 32, 32)).shape == (1, 10)
 
 
 @pytest.mark.parametrize("name", bundled_names())
@@ -35,3 +35,10 @@ def test_the_fashion_model_has_the_accuracy_of_its_card():
     measured = accuracy(create_model("fashion_resnet8", "bundled"), *grotta.data.load_clean("fashion", "test"))
     assert measured == pytest.approx(model_card("fashion_resnet8")["accuracy"], abs=5e-4)
     assert measured >= 0.92
+
+
+def test_the_transformer_is_about_as_accurate_as_its_card_says():
+    images, labels = grotta.data.load_clean("fashion", "test")
+    some = torch.arange(1500)
+    measured = accuracy(create_model("fashion_vit", "bundled"), images[some], labels[some])
+    assert measured == pytest.approx(model_card("fashion_vit")["accuracy"], abs=0.02)

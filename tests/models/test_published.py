@@ -38,11 +38,22 @@ def find(roots, name):
         ("resnet20", "resnet20-12fca82f.th", "cifar10", 0.9173),
         ("resnet56", "resnet56-4bfd9763.th", "cifar10", 0.9339),
         ("resnet56_proj", "cifar100_resnet56-f2eff4c8.pt", "cifar100", 0.7263),
+        ("resnet26_gn", "cifar10_rn26_gn.pth", "cifar10", 0.9083),  # the error of 9.17 % that is stored in the file
     ],
 )
 def test_cifar_accuracy_equals_the_published_digits(roots, name, file, dataset, published):
     model = create_model(name, find(roots, file))
     assert round(accuracy(model, *grotta.data.load_clean(dataset, "test")), 4) == published
+
+
+def test_the_group_norm_network_on_corruptions(roots):
+    """Errors measured with an implementation of its own, on the same regenerated images."""
+    model = create_model("resnet26_gn", find(roots, "cifar10_rn26_gn.pth"))
+    dataset = grotta.data.load("cifar10-c", domains=("shot_noise", "contrast"))
+    for domain, error in (("shot_noise", 0.450), ("contrast", 0.297)):
+        labels = torch.from_numpy(dataset.labels(domain))
+        images = dataset.images(domain, np.arange(len(labels)))
+        assert 1 - accuracy(model, images, labels) == pytest.approx(error, abs=0.003)
 
 
 def test_mobilenet_on_one_imagenet_picture_a_class(roots):

@@ -40,8 +40,8 @@ def test_models_come_in_evaluation_mode_with_every_tensor_written():
 def test_an_unknown_name_is_answered_with_close_ones():
     with pytest.raises(ValueError, match=r"name must be one of .*resnet56, .*resnet50, got 'resnet5'"):
         create_model("resnet5")
-    with pytest.raises(ValueError, match=r"wrn28_10, got 'vit'"):
-        create_model("vit")
+    with pytest.raises(ValueError, match=r"wrn28_10, got 'swin'"):
+        create_model("swin")
 
 
 def test_bad_number_of_classes_is_named():

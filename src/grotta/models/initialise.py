@@ -25,7 +25,7 @@ def initialise(module: nn.Module, generator: torch.Generator) -> None:
             nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu", generator=generator)
         elif isinstance(layer, nn.Linear):
             nn.init.kaiming_uniform_(layer.weight, a=5**0.5, generator=generator)
-        elif isinstance(layer, nn.BatchNorm2d | InputNorm):
+        elif isinstance(layer, nn.BatchNorm2d | nn.GroupNorm | nn.LayerNorm | InputNorm):
             layer.reset_parameters()
         if isinstance(layer, nn.Conv2d | nn.Linear) and layer.bias is not None:
             nn.init.zeros_(layer.bias)

@@ -16,15 +16,19 @@ from grotta.models.initialise import initialise
 from grotta.models.mobilenet import mobilenet_v2
 from grotta.models.resnet import imagenet_resnet
 from grotta.models.resnet_cifar import option_a, projected
+from grotta.models.resnet_gn import resnet26_gn
 from grotta.models.resnext import resnext29_4x32d
 from grotta.models.state_file import read_state
+from grotta.models.vit import fashion_vit
 from grotta.models.weights import copy_state, num_classes_of
 from grotta.models.wide_resnet import wrn28_10
 
 _BUILDERS: dict[str, Callable[..., nn.Module]] = {
     "cifar10_resnet": cifar10_resnet,
     "fashion_resnet8": fashion_resnet8,
+    "fashion_vit": fashion_vit,
     "mobilenet_v2": mobilenet_v2,
+    "resnet26_gn": resnet26_gn,
     "resnext29_4x32d": resnext29_4x32d,
     "wrn28_10": wrn28_10,
     **{f"resnet{depth}": option_a(depth) for depth in (20, 32, 44, 56, 110)},

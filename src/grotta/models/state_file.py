@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -17,8 +18,15 @@ from torch import Tensor
 
 from grotta import _files
 
-_WRAPPERS = ("state_dict", "model_state_dict", "model")
+_WRAPPERS = ("state_dict", "model_state_dict", "model", "net")
 _PREFIXES = ("module.", "model.")
+# Some publishers store an error rate with the weights, as a number of NumPy: that needs no code from the file.
+_HARMLESS: list[Any] = [
+    (np._core.multiarray.scalar, "numpy.core.multiarray.scalar"),  # type: ignore[attr-defined]
+    np.dtype,
+    type(np.dtype(np.float64)),
+    type(np.dtype(np.float32)),
+]
 _INPUT_STATISTICS = ("mu", "sigma")
 _CHECKSUM = "checksum"
 # Publishers of PyTorch weights put the start of the file's sha256 into its name: resnet20-12fca82f.th.
@@ -137,7 +145,8 @@ def _check_named_digest(path: Path) -> None:
 
 def _read_torch(path: Path) -> Any:
     try:
-        with warnings.catch_warnings(action="ignore"):  # about pickles of other protocols, which are refused below
+        # The warnings are about pickles of other protocols, which are refused below.
+        with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(_HARMLESS):
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         # The reader's own words advise to run the code in the file: they are left out.
