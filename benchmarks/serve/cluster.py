@@ -83,7 +83,7 @@ class Driver(threading.Thread):
 
 def takeover(folder: Path, *, streams: int, before: float, after: float, drivers: int = 4) -> dict[str, Any]:
     """Load, kill one of two servers, and look at what the streams and the logs tell."""
-    flags = (*LIGHT, "--shared", "--lease-seconds", "3", "--checkpoint-steps", str(EVERY), "--max-live", str(streams))
+    flags = (*LIGHT, "--shared", "--lease-seconds", "5", "--checkpoint-steps", str(EVERY), "--max-live", str(streams))
     servers = []
     for port in (free_port(), free_port()):
         servers.append(Server(folder / "state", *flags, "--advertise", f"http://127.0.0.1:{port}", port=port))
@@ -142,7 +142,7 @@ def judge(
         "streams": len(answered),
         "answers": len(requests),
         "not_answered_after": [name for name, wait in away.items() if wait == float("inf")],
-        "longest_away_seconds": round(max(wait for wait in away.values() if wait < float("inf")), 2),
+        "longest_away_seconds": round(max((wait for wait in away.values() if wait < float("inf")), default=0.0), 2),
         "taken_over": len(resumed),
         "most_steps_lost": max(behind.values(), default=0),
         "checkpoint_steps": EVERY,

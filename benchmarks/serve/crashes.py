@@ -20,8 +20,14 @@ from benchmarks.serve.harness import LIGHT, Server, binary_request, pictures, se
 EVERY = 5
 
 
-def crash_rounds(state: Path, *, rounds: int, streams: int, seconds: float) -> dict[str, Any]:
-    """Load ``streams`` streams, kill the server in the middle, start it again and compare; ``rounds`` times."""
+def crash_rounds(
+    state: Path, *, rounds: int, streams: int, seconds: float, limit: float = float("inf")
+) -> dict[str, Any]:
+    """Load ``streams`` streams, kill the server in the middle, start it again and compare; ``rounds`` times.
+
+    After ``limit`` seconds no further round begins.
+    """
+    began, done = time.monotonic(), 0
     draw = random.Random(0)
     acknowledged: dict[str, int] = {}
     lost: list[str] = []
@@ -30,6 +36,9 @@ def crash_rounds(state: Path, *, rounds: int, streams: int, seconds: float) -> d
     steps = 0
     flags = (*LIGHT, "--checkpoint-steps", str(EVERY))
     for _ in range(rounds):
+        if time.monotonic() - began > limit:
+            break
+        done += 1
         with serving(state, *flags) as server:
             leftovers += [str(file) for file in state.rglob("*.part")]
             for name, step in acknowledged.items():
@@ -42,7 +51,7 @@ def crash_rounds(state: Path, *, rounds: int, streams: int, seconds: float) -> d
             _load(server, acknowledged, seconds * draw.uniform(0.5, 1.5))
             steps += sum(acknowledged.values())
     return {
-        "rounds": rounds,
+        "rounds": done,
         "streams": streams,
         "checkpoint_steps": EVERY,
         "steps": steps,

@@ -68,7 +68,10 @@ def serve(
     flags = {key: value for key, value in given.items() if key not in ("model", "config", "option", "token_file")}
     flags |= {"models": model, "options": parse_options(option) if option else None}
     flags |= {"token_file": str(token_file) if token_file else None}
+    from grotta.bench.process import tune_allocator
+
     settings_module, run = _import()
+    tune_allocator()
     file = config or (Path(name) if (name := os.environ.get("GROTTA_SERVE_CONFIG")) else None)
     try:
         run(settings_module.gather(flags, os.environ, file))

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -49,6 +50,19 @@ def make_app(settings: Settings, models: Mapping[str, ServedModel] | None = None
     app.add_middleware(Around, settings=settings, metrics=service.metrics)
     for part in (routes_infer, routes_streams, routes_live):
         app.include_router(part.router)
+
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        """The framework's document, with the names of the models that are served."""
+        document = describe()
+        for operation in (entry for path in document["paths"].values() for entry in path.values()):
+            for parameter in operation.get("parameters", []):
+                if parameter["name"] == "model":
+                    parameter["schema"]["enum"] = list(loaded)
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> JSONResponse:

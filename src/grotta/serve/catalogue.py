@@ -1,5 +1,6 @@
 """The models that a server has: networks with their class names, image size and method."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,6 +55,11 @@ class ServedModel:
         """A new stream's adapter."""
         return create(self.settings.method, self.network, preset=self.settings.preset, **dict(self.settings.options))
 
+    @functools.cached_property
+    def arguments(self) -> dict[str, Any]:
+        """What a new stream's adapter is made with."""
+        return self.adapter().arguments
+
 
 def load_model(settings: ModelSettings) -> ServedModel:
     """Load a network and try its method on it, so that mistakes are told at the start.
@@ -71,7 +77,7 @@ def load_model(settings: ModelSettings) -> ServedModel:
     if len(labels) != count:
         raise ValueError(f"model {settings.name}: labels must name its {count} classes, got {len(labels)}")
     served = ServedModel(settings, network, shape, labels)
-    served.adapter()
+    assert served.arguments is not None  # the method fits the network
     return served
 
 
