@@ -49,6 +49,19 @@ def test_help_and_lists_are_answered_without_torch(words: list[str], tmp_path: P
     assert done.stdout.splitlines()[-1] == "False", done.stderr
 
 
+def test_a_shell_can_complete_commands_and_options() -> None:
+    def completed(words: str) -> list[str]:
+        asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_GROTTA_COMPLETE": "complete_bash"}
+        code = "import sys; sys.argv[0] = 'grotta'; from grotta.cli import main; main()"
+        run = subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=False
+        )
+        return run.stdout.split()
+
+    assert sorted(completed("grotta re")) == ["report", "reproduce"]
+    assert "--stream-seed" in completed("grotta run --stream")
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert call(capsys, "--version") == (0, f"{__version__}\n", "")
 

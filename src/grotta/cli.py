@@ -22,7 +22,7 @@ app = typer.Typer(
     name="grotta",
     help="Test-time adaptation that survives drifting images and drifting labels.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -41,7 +41,7 @@ class StreamOptions:
     preset: Annotated[
         str,
         typer.Option(
-            help="Settings of the methods: paper or official, which every method has; some also have fast, "
+            help="Settings of the methods: paper or official, which every method has; some also have fast, lite, "
             "official-cifar100, official-imagenet or official-vit."
         ),
     ] = "paper"
