@@ -30,7 +30,7 @@ class Cifar:
         archive: the file name of that archive.
         batches: split -> the files in it.
         label_bytes: before each picture in a binary file; the last one is the label.
-        strips: split -> (picture files, label file) layouts, one picture a row.
+        strips: split -> (picture files, label file) layouts, one picture per row.
     """
 
     folder: str
@@ -131,7 +131,7 @@ def read_archive(cifar: Cifar, split: Split, archive: Path) -> tuple[Images, Lab
 
 
 def read_strips(split: Split, pictures: Sequence[Path], labels: Path) -> tuple[Images, Labels]:
-    """Read PNG files that hold one picture of 32x32 a row, and a JSON list (or ``labels`` list) of labels."""
+    """Read PNG files that hold one picture of 32x32 per row, and a JSON list (or ``labels`` list) of labels."""
     try:
         rows = [np.asarray(open_picture(path)) for path in pictures]
         if any(row.shape[1] != 1024 for row in rows):

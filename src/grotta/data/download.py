@@ -45,7 +45,7 @@ class Remote:
 
 
 def download(remote: Remote, folder: Path) -> Path:
-    """Download ``remote`` into ``folder`` unless it is there already, and return its path.
+    """Download ``remote`` into ``folder`` unless it exists already, and return its path.
 
     Bytes are collected in a ``.part`` file. A cut connection leaves it behind and the next call resumes it; what
     turns out not to be the published file is removed, and the next call starts over.

@@ -84,7 +84,7 @@ class Regenerated:
 
 
 # Digests of code -> the version whose pictures it makes, to the last byte (a test compares them). Code that is not in
-# here has a version of its own: its pictures are made anew, and results on the old ones do not count.
+# here has a version of its own: its pictures are made again, and results on the old ones do not count.
 _SAME_PICTURES = {"0be2cccce7fa": "305fabe75da9"}
 
 

@@ -43,7 +43,7 @@ class CompactResNet(nn.Module):
 
     Args:
         stem: width of the first convolution; ``stem_stride`` its stride.
-        stages: ``(width, residual)`` a stage; each halves the resolution.
+        stages: ``(width, residual)`` per stage; each halves the resolution.
         num_classes: number of outputs.
         statistics: mean and deviation of the input.
 

@@ -36,7 +36,7 @@ class Recipe:
 
     Args:
         epochs: passes over the data.
-        batch_size: images a step; the incomplete last batch of an epoch is left out.
+        batch_size: images per step; the incomplete last batch of an epoch is left out.
         lr: the learning rate at its peak; it rises linearly from 0 over the ``warmup`` share of all steps and
             falls linearly to 0 at the end.
         momentum: Nesterov momentum.
@@ -155,7 +155,7 @@ def train(
     on_epoch: Callable[[EpochResult], None] = lambda result: None,
     on_step: Callable[[int, int], None] = lambda step, total: None,
 ) -> list[EpochResult]:
-    """Train ``model`` in place and give one result an epoch; the last epoch's weights are the outcome.
+    """Train ``model`` in place and give one result per epoch; the last epoch's weights are the outcome.
 
     Args:
         model: from float (B, 3, H, W) in [0, 1] to logits; its present weights are the start.

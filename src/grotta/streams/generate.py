@@ -1,4 +1,4 @@
-"""What all generators share: checked input, one random generator a domain, the spec."""
+"""What all generators share: checked input, one random generator per domain, the spec."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

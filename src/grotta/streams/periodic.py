@@ -27,7 +27,7 @@ def ptta(labels: Sequence[ArrayLike], num_classes: int, gamma: float, *, period:
     than once, or never. A class without images in a domain has p_i = 0 there, and p_i is drawn over the others.
 
     Args:
-        labels: one 1-D integer array a domain, the labels of its images.
+        labels: one 1-D integer array per domain, the labels of its images.
         num_classes: C.
         gamma: the concentration; the smaller, the more imbalanced and changing.
         period: the number of samples with the same label distribution.
@@ -61,7 +61,7 @@ def exhaustive(
     the end of a domain few classes are left, so its periods follow p_i less and less.
 
     Args:
-        labels: one 1-D integer array a domain, the labels of its images.
+        labels: one 1-D integer array per domain, the labels of its images.
         num_classes: C.
         gamma: the concentration; the smaller, the more imbalanced and changing.
         period: the number of samples that share a p_i.

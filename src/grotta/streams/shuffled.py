@@ -13,7 +13,7 @@ def iid(labels: Sequence[ArrayLike], num_classes: int, *, period: int = 100, see
     """Each image of a domain exactly once, shuffled.
 
     Args:
-        labels: one 1-D integer array a domain, the labels of its images.
+        labels: one 1-D integer array per domain, the labels of its images.
         num_classes: C.
         period: the number of samples that one row of ``label_distributions`` counts; the order does not depend on it.
         seed: of this stream alone; the same seed gives the same stream.

@@ -20,7 +20,7 @@ def rotta(labels: Sequence[ArrayLike], num_classes: int, gamma: float, *, period
     another in random order; they are not mixed.
 
     Args:
-        labels: one 1-D integer array a domain, the labels of its images.
+        labels: one 1-D integer array per domain, the labels of its images.
         num_classes: C.
         gamma: the concentration; the smaller, the fewer slots a class is in.
         period: the number of samples that one row of ``label_distributions`` counts; the order does not depend on it.

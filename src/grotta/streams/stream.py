@@ -36,7 +36,7 @@ class Stream:
     """
 
     indices: tuple[NDArray[np.int64], ...]
-    """One array a domain, into that domain's images, in stream order."""
+    """One array per domain, into that domain's images, in stream order."""
     label_distributions: NDArray[np.float64]
     """(periods, C), all domains in order: the label distribution of each period."""
     spec: Mapping[str, Any]
