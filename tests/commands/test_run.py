@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from safetensors import SafetensorError
 
 from grotta.bench import CellSpec, CellTask, run_cell
@@ -217,3 +218,20 @@ def test_a_wrong_call_is_one_line_and_code_2_and_leaves_nothing(
     assert shown.out == ""
     assert code == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stream_without_labels_is_told_by_what_can_be_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(12):
+        pixels = np.full((32, 32, 3), 20 * number, np.uint8)
+        (tmp_path / "cams").mkdir(exist_ok=True)
+        Image.fromarray(pixels).save(tmp_path / "cams" / f"{number}.png")
+    with pytest.raises(SystemExit) as stop:
+        main(
+            f"run --method bn --stream recorded --dataset folder:{tmp_path / 'cams'} --model fashion_resnet8 "
+            f"--image-size 32 --batch-size 4 --out {tmp_path / 'runs'}".split()
+        )
+    shown = capsys.readouterr().out
+    assert (stop.value.code, "error" in shown) == (0, False)
+    assert re.search(r"no labels; agreement [\d.]+ % with the source network, entropy [\d.]+ nats, predicted 0 ", shown)

@@ -133,9 +133,15 @@ def _named_errors(result: "CellResult") -> str:
     from grotta.report.labels import mean_error
 
     if result.measures:
-        shares = [f"{name.removeprefix('class ')} {100 * share:.1f} %" for name, share in result.measures.items()]
-        nats = f"{result.measures['entropy']:.3f} nats"
-        return f"no labels; {shares[0]} with the source network, entropy {nats}, predicted {', '.join(shares[2:])}"
+        named = {name.removeprefix("class "): share for name, share in result.measures.items() if "class " in name}
+        mix = ", ".join(f"{name} {100 * share:.1f} %" for name, share in named.items())
+        agreement, entropy = (result.measures[name] for name in ("agreement", "entropy"))
+        estimate = result.measures.get("estimated_accuracy")
+        own = "" if estimate is None else f", accuracy {100 * estimate:.1f} % by its own estimate"
+        return (
+            f"no labels; agreement {100 * agreement:.1f} % with the source network, entropy {entropy:.3f} nats{own}, "
+            f"predicted {mix}"
+        )
     of_all, mean = f"{result.error:.2f} %", f"{mean_error(result):.2f} %"
     if of_all == mean:  # one domain, or all of one length
         return f"error {of_all} of all images and mean over domains"

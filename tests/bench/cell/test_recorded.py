@@ -133,6 +133,8 @@ def test_without_labels_agreement_entropy_and_class_mix_are_measured(camera_root
     shares = [result.measures[f"class {name}"] for name in ("0", "1")]
     assert shares == [(result.predictions == label).mean() for label in (0, 1)]
     assert 0 < result.measures["entropy"] < math.log(2)
+    plus = make(camera_root, "grotta+", dataset=f"folder:{flat}", domains=("flat",))
+    assert 0 < run_cell(CellTask(plus, camera_root / "out")).measures["estimated_accuracy"] <= 1
     again = [found for found in load_results(camera_root / "out") if found.spec == spec]
     assert again[0].measures == result.measures
     assert math.isnan(again[0].error)

@@ -31,8 +31,9 @@ IMAGE_COLUMNS = {"predictions": np.uint16, "labels": np.uint16}
 UNKNOWN = np.iinfo(np.uint16).max  # the label of an image without one
 # Of recorded streams alone.
 RECORDED_BATCH_COLUMNS = {
-    "agreement": np.float32
-}  # share of predictions that are the source network's; NaN if labelled
+    "agreement": np.float32,  # share of predictions that are the source network's; NaN where there are labels
+    "estimated_accuracy": np.float32,  # by the method itself, without labels
+}
 RECORDED_IMAGE_COLUMNS = {"time": np.int64}  # seconds since 1970-01-01, NO_TIME if unknown
 NO_TIME = np.iinfo(np.int64).min
 
@@ -81,7 +82,10 @@ class Records:
             "size": len(labels),
             "errors": ((predictions != labels) & (labels >= 0)).sum(),
             "agreement": agreement,
-            **{name: numbers.get(name) for name in ("zeta", "lam", "loss", "entropy", "bank_size")},
+            **{
+                name: numbers.get(name)
+                for name in ("zeta", "lam", "loss", "entropy", "bank_size", "estimated_accuracy")
+            },
         }
         for name, column in self._rows.items():
             column[self.batches] = np.nan if row[name] is None else row[name]
@@ -171,7 +175,8 @@ def measures(columns: Mapping[str, Column], class_names: Sequence[str]) -> dict[
     if (columns["labels"] != UNKNOWN).any():
         return {}
     weights = columns["size"] / columns["size"].sum()
-    means = {name: float((columns[name] * weights).sum()) for name in ("agreement", "entropy")}
+    known = [name for name in ("agreement", "entropy", "estimated_accuracy") if name in columns]
+    means = {name: float((columns[name] * weights).sum()) for name in known}
     counts = np.bincount(columns["predictions"], minlength=len(class_names)) / len(columns["predictions"])
     mix = {f"class {name}": float(share) for name, share in zip(class_names, counts)}
     return {name: value for name, value in means.items() if math.isfinite(value)} | mix

@@ -44,7 +44,7 @@ class CellResult:
         domain_errors: in per cent, by domain, in stream order.
         images: how many the stream had.
         measures: what can be measured without labels, if the stream has none: ``agreement`` with the source network,
-            ``entropy``, and the share of each predicted class as ``class NAME``.
+            ``entropy``, ``estimated_accuracy`` if the method gives one, and the share of each class as ``class NAME``.
         classes: how many the data set has.
         provenance: of the data: ``published``, ``regenerated`` or ``original``.
         versions: of the software, and the kind of device.

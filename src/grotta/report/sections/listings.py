@@ -55,7 +55,11 @@ def unlabelled_listing(results: Sequence[CellResult], name: str = "unlabelled") 
     return Listing(name, "What can be measured without labels", named, tuple(rows), 2, (note,))
 
 
-_MEASURES = {"agreement": "Agreement with the source, %", "entropy": "Entropy, nats"}
+_MEASURES = {
+    "agreement": "Agreement with the source, %",
+    "entropy": "Entropy, nats",
+    "estimated_accuracy": "Accuracy by its own estimate, %",
+}
 
 
 def _shown_measure(measure: str, value: float | None) -> float | None:
