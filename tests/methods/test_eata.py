@@ -3,6 +3,7 @@ import math
 
 import pytest
 import torch
+from torch import nn
 
 from grotta.methods import create, load
 
@@ -131,3 +132,12 @@ def test_official_sgd_has_plain_momentum(by_hand):
     settings = adapter.optimizer.param_groups[0]
     assert (settings["lr"], settings["momentum"], settings["nesterov"]) == (2.5e-4, 0.9, False)
     assert (adapter.beta, adapter.redundancy) == (2000.0, 0.05)
+
+
+@pytest.mark.parametrize("method", ["eata", "petta"])
+def test_a_network_with_nothing_to_train_needs_no_calibration(method):
+    net = nn.Sequential(nn.Flatten(), nn.Linear(48, 5))
+    with pytest.warns(UserWarning, match="nothing to adapt"):
+        adapter = create(method, net)
+    adapter.calibrate(torch.rand(8, 3, 4, 4))
+    assert adapter(torch.rand(2, 3, 4, 4)).shape == (2, 5)

@@ -95,6 +95,8 @@ class EATA(Tent):
 
         F is the mean over their batches of the squared gradient of the source's cross-entropy to its own labels.
         """
+        if self.optimizer is None:
+            return  # nothing is trained, so nothing has to be held
         network = self.network(batch_stats())
         trained = list(self.trained_in(network).values())
         squares = []

@@ -100,6 +100,8 @@ class PeTTA(RoTTA):
 
     def calibrate(self, images: Tensor, batch_size: int = 64) -> None:
         """Take the source's features from its clean ``images`` (n, C, H, W), uint8 or float in [0, 1]."""
+        if self.optimizer is None:
+            return  # nothing is trained, so nothing can drift
         network, moments = self.network(), None
         for inputs in self.in_batches(images, batch_size):
             with torch.inference_mode():
