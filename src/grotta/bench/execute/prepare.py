@@ -2,22 +2,22 @@
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grotta import data
 from grotta.bench.cell.task import CellTask
 from grotta.bench.events import Emit, Preparing
+from grotta.bench.inputs.opened import load_dataset
+from grotta.bench.spec import CellSpec
 
 
 @dataclass(frozen=True)
 class PrepareTask:
-    """A domain whose images are to be made or found: item ``number`` of ``total``."""
+    """A domain whose images are to be made or found, given by the spec of a cell: item ``number`` of ``total``."""
 
-    dataset: str
+    spec: CellSpec
     domain: str
     data_root: Path | None
-    image_size: int
     number: int
     total: int
 
@@ -25,17 +25,18 @@ class PrepareTask:
 def shared_data(tasks: Sequence[CellTask]) -> list[PrepareTask]:
     """What has to be in place before the cells can run, each domain once."""
     domains = {
-        (task.spec.dataset, domain, task.data_root, task.spec.image_size): None
+        (task.spec.dataset, domain, task.data_root, task.spec.image_size, task.spec.stream == "recorded"): task.spec
         for task in tasks
         for domain in task.spec.domains
     }
-    return [PrepareTask(*domain, number, len(domains)) for number, domain in enumerate(domains, start=1)]
+    return [
+        PrepareTask(spec, domain, data_root, number, len(domains))
+        for number, ((_, domain, data_root, *_), spec) in enumerate(domains.items(), start=1)
+    ]
 
 
 def prepare(task: PrepareTask, emit: Emit) -> None:
     """Make the images of a domain, if they are missing."""
-    emit(Preparing(f"{task.dataset} {task.domain}", task.number, task.total))
+    emit(Preparing(f"{task.spec.dataset} {task.domain}", task.number, task.total))
     with contextlib.suppress(Exception):  # the cells that need them will say what is wrong
-        data.load(
-            task.dataset, root=task.data_root, domains=[task.domain], image_size=task.image_size, keep_decoded=True
-        ).prepare()
+        load_dataset(replace(task.spec, domains=(task.domain,)), task.data_root, keep_decoded=True).prepare()

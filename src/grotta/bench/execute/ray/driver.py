@@ -83,7 +83,7 @@ class Driver:
         known: dict[tuple[object, ...], SentInputs] = {}
         for task in self.tasks:
             spec = task.spec
-            key = spec.dataset, spec.domains, spec.image_size, spec.model
+            key = spec.dataset, spec.domains, spec.image_size, spec.model, spec.stream == "recorded"
             try:
                 known[key] = known.get(key) or inputs_to_send(spec, task.data_root)
             except Exception as error:
