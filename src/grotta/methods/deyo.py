@@ -1,6 +1,6 @@
 """DeYO: entropy is not enough for test-time adaptation (Lee et al., 2024)."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -10,15 +10,13 @@ from grotta import functional as GF
 from grotta._check import check_between, check_in_unit_interval, check_whole
 from grotta.methods.base import Batch, Learned, Prediction
 from grotta.methods.filtering import entropy_limit, mean_over
-from grotta.methods.last_stage import without_last_stage
+from grotta.methods.last_stage import SparingTent
 from grotta.methods.optimise import descend
 from grotta.methods.registry import register
-from grotta.methods.tent import Tent
-from grotta.nn import Network
 
 
 @register("deyo")
-class DeYO(Tent):
+class DeYO(SparingTent):
     """Entropy minimisation on samples whose label is in doubt once the shape of the object is destroyed.
 
     Trained are the affine parameters of the norm layers, but for those of the last stage. A step on the batch X_t:
@@ -47,12 +45,6 @@ class DeYO(Tent):
     """
 
     title, place, cost = "DeYO", 130, 4.0
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {},
-        "official": {"optimizer": "sgd", "lr": 2.5e-4},
-        "official-vit": {"optimizer": "sgd", "lr": 1e-3},
-    }
-    nesterov = False
 
     def __init__(
         self,
@@ -69,10 +61,6 @@ class DeYO(Tent):
         self.shape = check_between("shape", shape, -1, 1)
         self.weight_margin = check_in_unit_interval("weight_margin", weight_margin)
         self.patches = check_whole("patches", patches, at_least=1)
-
-    def trained_in(self, network: Network) -> dict[str, nn.Parameter]:
-        """The affine parameters but those of the last stage."""
-        return without_last_stage(network, super().trained_in(network))
 
     def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
         """One step down the weighted entropy of the samples that are sure for the right reason, if there are any."""

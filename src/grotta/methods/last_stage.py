@@ -1,8 +1,12 @@
 """The layers next to the classifier, which SAR and DeYO leave alone: training them upsets the most."""
 
 from collections.abc import Iterator
+from typing import Any, ClassVar
 
 from torch import nn
+
+from grotta.methods.tent import Tent
+from grotta.nn import Network
 
 _NORMS = (nn.LayerNorm, nn.RMSNorm)
 
@@ -24,6 +28,21 @@ def without_last_stage(network: nn.Module, trained: dict[str, nn.Parameter]) -> 
     for name, parameter in trained.items():
         parameter.requires_grad_(name in kept)
     return kept
+
+
+class SparingTent(Tent):
+    """TENT that leaves the last stage alone, with the rates of SAR and DeYO as published, for batches of 64."""
+
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {},
+        "official": {"optimizer": "sgd", "lr": 2.5e-4},
+        "official-vit": {"optimizer": "sgd", "lr": 1e-3},
+    }
+    nesterov = False
+
+    def trained_in(self, network: Network) -> dict[str, nn.Parameter]:
+        """The affine parameters but those of the last stage."""
+        return without_last_stage(network, super().trained_in(network))
 
 
 def _last_stage(network: nn.Module) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """SAR: towards stable test-time adaptation in dynamic wild world (Niu et al., 2023)."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -9,15 +9,13 @@ from grotta import functional as GF
 from grotta._check import check_at_least, check_in_unit_interval, check_positive
 from grotta.methods.base import Batch, Learned, Prediction
 from grotta.methods.filtering import entropy_limit, mean_over
-from grotta.methods.last_stage import without_last_stage
+from grotta.methods.last_stage import SparingTent
 from grotta.methods.origin import Origin
 from grotta.methods.registry import register
-from grotta.methods.tent import Tent
-from grotta.nn import Network
 
 
 @register("sar")
-class SAR(Tent):
+class SAR(SparingTent):
     """Entropy minimisation on sure samples, towards flat minima, with a new beginning when it collapses.
 
     Trained are the affine parameters theta of the norm layers, but for those of the last stage. A step on the batch
@@ -50,12 +48,6 @@ class SAR(Tent):
     """
 
     title, place, cost = "SAR", 120, 5.4
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {},
-        "official": {"optimizer": "sgd", "lr": 2.5e-4},
-        "official-vit": {"optimizer": "sgd", "lr": 1e-3},
-    }
-    nesterov = False
     mean_loss: Tensor
 
     def __init__(
@@ -71,10 +63,6 @@ class SAR(Tent):
         super().build()
         self.origin = Origin(self._trained)
         self.register_buffer("mean_loss", torch.tensor(-1.0, dtype=self.wide, device=self.device))  # none yet
-
-    def trained_in(self, network: Network) -> dict[str, nn.Parameter]:
-        """The affine parameters but those of the last stage."""
-        return without_last_stage(network, super().trained_in(network))
 
     def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
         """One step down the gradient at the worst point nearby, on the sure samples, if there are any."""
