@@ -165,7 +165,7 @@ def test_an_ascii_terminal_gets_the_table(data_root: Path, tmp_path: Path) -> No
     shown = done.stdout.decode("ascii")
     assert "gamma" in shown
     assert "Source" in shown
-    assert re.search(r"Cells took \d+:\d\d of processor time: .*(bn|source) \d+ %", done.stderr.decode("ascii"))
+    assert re.search(r"Cells took \d+:\d\d in total on all workers: .*(bn|source) \d+ %", done.stderr.decode("ascii"))
 
 
 def test_a_full_disk_keeps_the_outcome_and_names_the_file(

@@ -90,7 +90,7 @@ def time_spent(outcome: Outcome, at_most: int = 4) -> str:
     """Where the time of the cells that were run went, in a few words; ``""`` if none was run.
 
     >>> time_spent(Outcome(seconds={"bn": 10.0, "cotta": 90.0}))
-    'Cells took 1:40 of processor time: cotta 90 %, bn 10 %.'
+    'Cells took 1:40 in total on all workers: cotta 90 %, bn 10 %.'
     """
     total = sum(outcome.seconds.values())
     if not total > 0:
@@ -100,7 +100,7 @@ def time_spent(outcome: Outcome, at_most: int = 4) -> str:
     words += ["the others " + f"{sum(s for _, s in ranked[at_most:]) / total:.0%}".replace("%", " %")] * (
         len(ranked) > at_most
     )
-    return f"Cells took {duration(total)} of processor time: {', '.join(words)}."
+    return f"Cells took {duration(total)} in total on all workers: {', '.join(words)}."
 
 
 def cell_json(result: CellResult) -> dict[str, Any]:
