@@ -59,11 +59,15 @@ def settle_labels(
     Each round is one step of expectation maximisation for the locally weighted mix: given Z, the kernel mean is the
     mix with the largest local likelihood; given the mix, Z is the posterior.
     """
+    # What does not change from round to round is computed once: one kernel per reader, the past, and the base.
+    kernel = torch.einsum("rs,sbn->rbn", trust[:, 1:], weights)
+    on_base = trust[:, :1] + torch.einsum("rs,sb->rb", trust[:, 1:], 1 - weights.sum(2))
+    known = on_base[:, :, None] * base[:, None] + kernel[:, :, : len(past)] @ past.transpose(0, 1)
+    kernel, likelihood = kernel[:, :, len(past) :].contiguous(), likelihood.transpose(0, 1)
     labels = normalised(likelihood)
     for _ in range(rounds):
-        mix = local_mix(weights, trust, torch.cat([past, labels]), base)
-        labels = normalised(likelihood * mix)
-    return labels
+        labels = normalised(likelihood * torch.baddbmm(known, kernel, labels))
+    return labels.transpose(0, 1)
 
 
 def scale_evidence(likelihood: Tensor, weights: Tensor, raw: Tensor, base: Tensor) -> Tensor:

@@ -95,6 +95,7 @@ class StreamPrior(OutputAdaptation):
         self.rounds = check_whole("rounds", rounds, at_least=1)
         self.forgetting = check_in_unit_interval("forgetting", forgetting)
         self._constants: dict[str, Tensor] = {}
+        self._kernels: tuple[tuple[object, ...], time.Neighbours] | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -147,7 +148,7 @@ class StreamPrior(OutputAdaptation):
         share = len(probs) / SAMPLES
         keep = self.forgetting**share
         temperature, speed = self._readers(probs)
-        neighbours = time.time_neighbours(len(state["raw"]), len(probs), self._scales(probs))
+        neighbours = self._neighbours(len(state["raw"]), probs)
 
         heated = (probs.clamp_min(1e-12).log()[:, None] / temperature[:, None]).softmax(2)  # (B, R, C)
         bias = torch.lerp(state["bias"], heated.mean(0), (1 - (1 - speed) ** share)[:, None])
@@ -196,8 +197,13 @@ class StreamPrior(OutputAdaptation):
         pairs_tensor = self._constant("readers", pairs, like)
         return pairs_tensor[:, 0], pairs_tensor[:, 1]
 
-    def _scales(self, like: Tensor) -> Tensor:
-        return self._constant("scales", self.scales, like)
+    def _neighbours(self, past: int, like: Tensor) -> time.Neighbours:
+        """The kernels for a batch after ``past`` remembered samples; a stream asks for the same ones over and over."""
+        key = (past, len(like), like.device, like.dtype)
+        if self._kernels is None or self._kernels[0] != key:
+            scales = self._constant("scales", self.scales, like)
+            self._kernels = key, time.time_neighbours(past, len(like), scales)
+        return self._kernels[1]
 
     def _constant(self, name: str, values: Sequence[object], like: Tensor) -> Tensor:
         """The values as a tensor, copied to a device once."""
