@@ -73,12 +73,14 @@ class Driver(threading.Thread):
             answer = self.client.post("/v2/models/m/infer", content=body, headers=headers)
         except httpx.HTTPError:
             self.refused += 1
+            time.sleep(0.2)
             return
         if answer.status_code == 200:
             self.answered[name].append(time.time())
             self.steps[name] = answer.json()["parameters"]["step"]
         else:
             self.refused += 1
+            time.sleep(0.2)
 
 
 def takeover(folder: Path, *, streams: int, before: float, after: float, drivers: int = 4) -> dict[str, Any]:

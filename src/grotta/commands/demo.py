@@ -24,8 +24,8 @@ _START_SECONDS = 60
 
 def demo(
     port: Annotated[int, typer.Option(help="Port of the server and its page; 0 picks a free one.")] = 0,
-    method: Annotated[str, typer.Option(help="How the cameras' streams adapt.")] = "grotta",
-    preset: Annotated[str, typer.Option(help="Settings of the method.")] = "fast",
+    method: Annotated[str, typer.Option(help="How the cameras' streams adapt.")] = "grotta+",
+    preset: Annotated[str, typer.Option(help="Settings of the method.")] = "paper",
     seconds: Annotated[float, typer.Option(help="Stop by itself after so long; 0: when it is interrupted.")] = 0,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
 ) -> None:

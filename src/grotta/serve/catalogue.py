@@ -77,7 +77,7 @@ def load_model(settings: ModelSettings) -> ServedModel:
     if len(labels) != count:
         raise ValueError(f"model {settings.name}: labels must name its {count} classes, got {len(labels)}")
     served = ServedModel(settings, network, shape, labels)
-    assert served.arguments is not None  # the method fits the network
+    served.adapter()
     return served
 
 

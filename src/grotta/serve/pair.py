@@ -64,12 +64,13 @@ class Pair:
         return int(own + store + modules * _MODULE_BYTES)
 
     def _follow(self) -> None:
-        """Give the twin the learner's norm states and the state of its output adaptation."""
+        """Give the twin the learner's norm states, the state of its output adaptation and its count of steps."""
         if not self.learns:
             return
         with self._lock, torch.inference_mode(False), torch.no_grad():
             torch._foreach_copy_(_own(self._twin), _own(self.learner))
             self._twin.output.load_state_dict(self.learner.output.state_dict())
+            self._twin.step = self.learner.step
 
 
 _MODULE_BYTES = 4096  # of a layer without its tensors; measured, see docs/serve.md

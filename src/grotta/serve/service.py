@@ -31,6 +31,7 @@ from grotta.serve.stream import Stream
 from grotta.serve.tensors import Array
 
 Result = TypeVar("Result")
+_RETRY_SECONDS = 0.25
 _LOWER = 10  # niceness of threads that adapt: answers go first
 
 
@@ -188,7 +189,7 @@ class Service:
     async def _bring_in(self, stream: Stream, fresh: bool) -> Pair:
         try:
             await self._make_room()
-            stream.epoch = await self._in_files(functools.partial(self.ownership.claim, *stream.key))
+            stream.epoch = await self._claim(stream)
             stream.lapses = self.ownership.lapses
             pair, restored = await self._in_files(functools.partial(self._load, stream, fresh))
         except Refused:
@@ -201,6 +202,17 @@ class Service:
         counter.labels(stream.model.name).inc()
         self._note(kind, stream, step=stream.step, epoch=stream.epoch)
         return pair
+
+    async def _claim(self, stream: Stream) -> int:
+        """Own the stream; if its owner has just died, wait until its lease has run out."""
+        deadline = time.monotonic() + 2 * self.settings.lease_seconds
+        while True:
+            try:
+                return await self._in_files(functools.partial(self.ownership.claim, *stream.key))
+            except Refused:
+                if self.draining or time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(_RETRY_SECONDS)
 
     def _load(self, stream: Stream, fresh: bool) -> tuple[Pair, bool]:
         """A pair from the last checkpoint, or a new one whose first checkpoint replaces what was there."""
