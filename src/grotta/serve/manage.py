@@ -10,8 +10,9 @@ from typing import Any
 from grotta.methods.checkpoint import load
 from grotta.serve.catalogue import ServedModel
 from grotta.serve.errors import Refused
+from grotta.serve.loading import check_method
 from grotta.serve.pair import Pair
-from grotta.serve.service import Service, check_method
+from grotta.serve.service import Service
 from grotta.serve.stream import Stream
 
 

@@ -12,12 +12,11 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from grotta.methods.base import Adapter
-from grotta.methods.checkpoint import load
 from grotta.methods.step_info import StepInfo
 from grotta.serve.catalogue import ServedModel
 from grotta.serve.errors import Refused, bad, later
 from grotta.serve.guard import guard_events
+from grotta.serve.loading import load_pair
 from grotta.serve.logs import Events
 from grotta.serve.metrics import Metrics
 from grotta.serve.names import DEFAULT_STREAM
@@ -191,7 +190,7 @@ class Service:
             await self._make_room()
             stream.epoch = await self._claim(stream)
             stream.lapses = self.ownership.lapses
-            pair, restored = await self._in_files(functools.partial(self._load, stream, fresh))
+            pair, restored = await self._in_files(functools.partial(load_pair, self.store, stream, fresh))
         except Refused:
             self._forget_if_new(stream)
             raise
@@ -213,22 +212,6 @@ class Service:
                 if self.draining or time.monotonic() > deadline:
                     raise
                 await asyncio.sleep(_RETRY_SECONDS)
-
-    def _load(self, stream: Stream, fresh: bool) -> tuple[Pair, bool]:
-        """A pair from the last checkpoint, or a new one whose first checkpoint replaces what was there."""
-        path = self.store.checkpoint(*stream.key)
-        if path is None or fresh:
-            pair = Pair(stream.model.adapter())
-            if path is not None:
-                self.store.save(*stream.key, stream.epoch, pair.learner)
-                self.store.describe(*stream.key, ended=False)
-            return pair, False
-        try:
-            adapter = load(path, stream.model.network)
-        except (ValueError, TypeError, OSError) as error:
-            raise Refused(409, f"the saved state of stream {stream.name!r} cannot be used: {error}") from error
-        check_method(adapter, stream.model)
-        return Pair(adapter), True
 
     async def _begin_anew(self, stream: Stream) -> None:
         dropped = stream.strand.discard()
@@ -360,15 +343,6 @@ class Service:
     def _note(self, event: str, stream: Stream, *, level: int = logging.INFO, **fields: object) -> None:
         model, name = stream.key
         self.events.note(event, level=level, model=model, stream=name, server=self.ownership.server, **fields)
-
-
-def check_method(adapter: Adapter, model: ServedModel) -> None:
-    """Refuse an adapter of another method than the model is served with."""
-    if adapter.name != model.settings.method:
-        raise Refused(
-            409,
-            f"the state is one of the method {adapter.name!r}, but {model.name} is served by {model.settings.method!r}",
-        )
 
 
 def _forget(stream: Stream) -> None:
