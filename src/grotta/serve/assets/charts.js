@@ -49,7 +49,7 @@ function frame(host, seconds, label) {
   for (let ago = 0; ago < seconds; ago += marks) {
     const at = box.left + inner.w * (1 - ago / seconds);
     if (at < box.left + 14) continue;
-    const text = ago === 0 ? "now" : `-${ago >= 60 ? `${ago / 60} min` : `${ago} s`}`;
+    const text = ago === 0 ? "now" : `-${ago % 60 ? `${ago} s` : `${ago / 60} min`}`;
     svg.append(node("text", { x: at, y: height - 4, "text-anchor": ago === 0 ? "end" : "middle" }, text));
   }
   return { svg, box, inner };
