@@ -380,7 +380,7 @@ def models_that_do_not_fit_are_refused(name: str) -> None:
 @check
 def any_output_adaptation_fits(name: str) -> None:
     """Every output adaptation goes onto every method."""
-    for output in (None, "bias_guided", "laplacian"):
+    for output in (None, "bias_guided", "laplacian", "stream"):
         for probs in run(create(name, small_model(), output=output), batches()):
             assert (probs.sum(1) - 1).abs().max() < 1e-5, f"rows do not sum to 1 with output={output!r}"
 
