@@ -91,7 +91,7 @@ def test_code_that_makes_the_bytes_of_the_first_release_keeps_its_version():
 
 
 def test_a_sixteenth_is_applied_seeded_and_listed_after_the_fifteen(stripes):
-    assert list_corruptions() == [*CORRUPTIONS, "stripes"]
+    assert list_corruptions() == [*CORRUPTIONS, "blank", "clean", "noise", "stripes"]
     clean = np.full((64, 8, 8, 3), 100, np.uint8)
     made = corrupt(clean, "stripes", 3, seed=1)
     assert {tuple(picture[:, 0, 0]) for picture in made} == {(25, 100) * 4, (100, 25) * 4}

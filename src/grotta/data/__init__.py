@@ -6,6 +6,7 @@
 (('motion_blur', 'snow'), (3, 32, 32), 10)
 """
 
+from grotta.data import stand_ins as _stand_ins  # noqa: F401  # registers its domains
 from grotta.data.corruptions import CORRUPTIONS, corrupt, corruption, list_corruptions
 from grotta.data.dataset import DomainDataset
 from grotta.data.errors import DamagedDataError, DataNotFoundError, DownloadError

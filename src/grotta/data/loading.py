@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from grotta._check import check_one_of
@@ -11,6 +12,7 @@ from grotta.data.dataset import DomainDataset, to_nchw
 from grotta.data.options import Options
 from grotta.data.registry import CLEAN, ENTRIES, find_entry
 from grotta.data.roots import data_roots, naming_the_root
+from grotta.data.variants import has_variants, open_variants
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,7 +45,9 @@ def load(
         name: one of ``list_datasets()``, ``imagenet`` (its clean validation pictures), or ``folder:PATH``.
         root: a data root to search before ``GROTTA_DATA`` and the cache.
         domains: the domains wanted, in the order wanted; all of them by default. Of corruptions, any that are
-            registered; by default the fifteen of the benchmark.
+            registered; by default the fifteen of the benchmark. ``fog@3`` has severity 3, ``fog:Bag+Coat`` two of the
+            classes, ``fog#2`` is fog for the second time; ``clean`` are the clean pictures, ``noise`` and ``blank``
+            garbage.
         severity: of the corruptions, 1 to 5.
         seed: of corruptions that have to be regenerated.
         image_size: side of the square that pictures from files are resized and cropped to.
@@ -73,7 +77,11 @@ def load(
         what = "a recording: folder:PATH, times:PATH, csv:FILE, video:FILE" if recorded else "folder:PATH"
         raise ValueError(f"name must be {what} or one of {', '.join(known)}; got {name!r}")
     with naming_the_root(root):
-        return opened(options)
+        if recorded or not has_variants(options.domains):
+            return opened(options)
+        own = opened(replace(options, domains=None)).domains if entry.from_files else ()
+        corrupted = name in {other.corrupted for other in ENTRIES.values()}
+        return open_variants(opened, options, literal=own, severities=corrupted)
 
 
 def load_clean(
