@@ -1,6 +1,7 @@
 """``grotta reproduce``: every table and figure of the paper, by name."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,7 @@ def reproduce(
     grid: GridOptions,
     workers: WorkerOptions,
     options: RunOptions,
+    quick: Annotated[bool, typer.Option("--quick", help="Of matrix, the situations that take ten minutes.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="Show all names and exit.")] = False,
 ) -> None:
     """Reproduce a table or figure of the paper in the report, with the paper's numbers beside ours.
@@ -35,7 +37,8 @@ def reproduce(
     to it under `all`. What takes a single gamma or domain uses the smallest gamma and the first domain.
 
     `parking` and `parking-all-weather` go beyond the paper: real cameras in recorded order, with a network that is
-    trained when it is first needed.
+    trained when it is first needed. `matrix` compares methods in many situations: those that need no download, with
+    `--quick` eight of them, with `--full` all whose data are here; its methods may have a preset (`grotta fast`).
 
     Example: `grotta reproduce table-ablation --dataset cifar100-c --model resnet56_proj@weights.pt --full`
     """
@@ -51,6 +54,9 @@ def reproduce(
     if not name:
         raise ValueError("name must be a table or figure (`grotta reproduce --list` shows them), or all; got none")
     recipes, choices = find_recipes(name), grid.choices()
+    own_scope = recipes[0].own_scope if name != "all" else None
+    if quick and own_scope is None:
+        raise ValueError(f"quick must be left out: {name} has no quick version")
     if name != "all":
         [recipe] = recipes
         given = {option: value for option, value in choices.items() if is_given(context, option)}
@@ -59,7 +65,11 @@ def reproduce(
         if recipe.network is not None and "model" not in given:
             choices["model"] = trained(recipe.network, options)
         choices["methods"] = list(recipe.methods) or choices["methods"]  # only they need to have the preset
-    scope = make_scope(**choices, data_root=options.data_root)
+    if own_scope is None:
+        scope = make_scope(**choices, data_root=options.data_root)
+    else:
+        own = {option: choices[option] for option in ("methods", "seeds", "full")}
+        scope = own_scope(**own, quick=quick, data_root=options.data_root, tell=partial(typer.echo, err=True))
     specs = dict.fromkeys(spec for recipe in recipes for spec in recipe.cells(scope))
     plan = make_plan(list(specs), options, workers)
     for recipe in recipes:  # before the run, so that a report on an unfinished one shows them too
@@ -121,13 +131,15 @@ def show(sections: "list[Section]", failures: "list[Failure]", page: Path | None
     """Print the tables, what failed, and where the report is, if it was written."""
     from rich.console import Console
 
-    from grotta.report.render.terminal import TerminalTable
+    from grotta.report.document import Listing
+    from grotta.report.figure import Figure
+    from grotta.report.render.terminal import TerminalListing, TerminalTable
 
     console = Console()
-    tables = [table for section in sections for table in section.tables]
+    tables = [block for section in sections for block in section.blocks if not isinstance(block, Figure)]
     narrow = [table for table in tables if len(table.heads) <= MOST_COLUMNS]
     for table in narrow:
-        console.print(TerminalTable(table))
+        console.print(TerminalListing(table) if isinstance(table, Listing) else TerminalTable(table))
     if len(narrow) < len(tables):
         typer.echo(f"Tables too wide for a terminal, see the report: {len(tables) - len(narrow)}.")
     for failure in failures:

@@ -43,15 +43,6 @@ class Variant:
         return cls(found["base"], tuple(classes.split("+")) if classes else (), int(severity) if severity else None)
 
 
-def base_name(domain: str) -> str:
-    """The name of the domain that a variant is of.
-
-    >>> base_name("fog@3#2")
-    'fog'
-    """
-    return Variant.parse(domain).base
-
-
 def has_variants(domains: Sequence[str] | None) -> bool:
     """Whether any of the names could be that of a variant."""
     return any(Variant.parse(name) != Variant(name) for name in domains or ())

@@ -33,6 +33,7 @@ class Recipe:
         fixed: options that do not apply to it, besides ``methods``.
         printed: the published numbers that it brings.
         choices: what it takes where nothing else is asked for: arguments of :func:`grotta.paper.scope.make_scope`.
+        own_scope: makes its scope from methods, seeds, quick, full and a data root, if it is not of one data set.
         network: the source network, if it does not come with grotta; trained when it is first needed.
         in_all: whether ``all`` includes it; recipes beyond the paper are only run when asked for by name.
     """
@@ -48,6 +49,7 @@ class Recipe:
     fixed: tuple[str, ...] = ()
     printed: Printed = NOTHING_PRINTED
     choices: Callable[[], Mapping[str, Any]] = dict
+    own_scope: Callable[..., Scope] | None = None
     network: SourceNetwork | None = None
     in_all: bool = True
 
@@ -122,7 +124,8 @@ def recipe_section(recipe: Recipe, scope: Scope, found: Found, printed: Printed 
     missing = sum(spec.id not in found for spec in needed)
     lack = f" {missing} of its {plural(len(needed), 'cell')} have no result yet." if missing else ""
     domains = max((len(spec.domains) for spec in needed), default=0)
-    where = f"{data_name(scope.dataset)}, {plural(domains, 'domain')}" if needed else ""
+    several = len({base.dataset for base in scope.bases}) > 1 or recipe.own_scope is not None
+    where = f"{data_name(scope.dataset)}, {plural(domains, 'domain')}" if needed and not several else ""
     return Section(name, recipe.title, recipe.about + lack, shown, where)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from grotta._check import check_one_of
 from grotta._plugins import load_plugins
+from grotta.paper import matrix
 from grotta.paper.figures import (
     bank,
     curves,
@@ -26,7 +27,7 @@ for _module in (
     *(overfitting, statistics, gradient, curves, shift, gamma, zeta, output, bank, sensitivity),
 ):
     register(_module.RECIPE)
-for _recipe in (PARKING, ALL_WEATHER):
+for _recipe in (PARKING, ALL_WEATHER, matrix.RECIPE):
     register(_recipe)
 
 

@@ -27,6 +27,11 @@ class Listing:
     decimals: int = 1
     notes: tuple[str, ...] = ()
 
+    @property
+    def numeric(self) -> list[bool]:
+        """For each column, whether it has numbers."""
+        return [any(isinstance(row[place], int | float) for row in self.rows) for place in range(len(self.heads))]
+
 
 Block = Table | Figure | Listing
 

@@ -7,7 +7,7 @@ from grotta.report.command import command
 from grotta.report.document import CELLS, SOURCES, WHICH_ERROR, Block, Listing, NamedCell, Report
 from grotta.report.figure import Figure
 from grotta.report.labels import mean_error
-from grotta.report.render.notation import beside, footnotes, gain, number, plain_number, row_name
+from grotta.report.render.notation import beside, footnotes, gain, number, row_name
 from grotta.report.table import Cell, Table
 
 
@@ -46,20 +46,13 @@ def _block(block: Block, figure_directory: str) -> str:
 
 
 def _listing(listing: Listing) -> str:
-    numeric = [any(isinstance(row[place], int | float) for row in listing.rows) for place in range(len(listing.heads))]
     lines = [
         f"| {' | '.join(listing.heads)} |",
-        f"|{''.join('---:|' if right else '---|' for right in numeric)}",
-        *(f"| {' | '.join(_item(value, listing.decimals) for value in row)} |" for row in listing.rows),
+        f"|{''.join('---:|' if right else '---|' for right in listing.numeric)}",
+        *(f"| {' | '.join(item(value, listing.decimals) for value in row)} |" for row in listing.rows),
     ]
     notes = [f"- {note}" for note in listing.notes]
     return "\n".join([f"**{listing.title}**", "", *lines, *([""] if notes else []), *notes])
-
-
-def _item(value: str | float | None, decimals: int) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    return plain_number(value, decimals)
 
 
 def _cells(cells: Sequence[NamedCell]) -> str:

@@ -56,6 +56,15 @@ def plain_number(value: float, decimals: int) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{decimals}f}"
 
 
+def item(value: str | float | None, decimals: int) -> str:
+    """A value of a listing.
+
+    >>> item(1.25, 1), item("fog", 1), item(None, 1)
+    ('1.2', 'fog', '')
+    """
+    return value or "" if value is None or isinstance(value, str) else plain_number(value, decimals)
+
+
 def signed(value: float) -> str:
     """A difference with its sign.
 

@@ -8,7 +8,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from grotta.report.render.notation import beside, footnotes, gain, number, row_name
+from grotta.report.document import Listing
+from grotta.report.render.notation import beside, footnotes, gain, item, number, row_name
 from grotta.report.render.plain_text import encodable
 from grotta.report.table import Cell, Table
 
@@ -39,6 +40,27 @@ class TerminalTable:
         yield text(self.table.title, "bold")  # not the table's own title, which is broken to the table's width
         yield drawn
         yield from (text(note, "dim") for note in footnotes(self.table))
+
+
+@dataclass(frozen=True)
+class TerminalListing:
+    """A listing with its title and notes as Rich shows it, in characters that the terminal has."""
+
+    listing: Listing
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        def text(content: str, style: str = "") -> Text:
+            return Text(encodable(content, options.encoding), style=style)
+
+        drawn = RichTable(box=box.SIMPLE_HEAD)
+        numeric = self.listing.numeric
+        for head, right in zip(self.listing.heads, numeric):
+            drawn.add_column(text(head), justify="right" if right else "left")
+        for row in self.listing.rows:
+            drawn.add_row(*(text(item(value, self.listing.decimals)) for value in row))
+        yield text(self.listing.title, "bold")
+        yield drawn
+        yield from (text(note, "dim") for note in self.listing.notes)
 
 
 def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
