@@ -7,7 +7,7 @@ from grotta.report.command import command
 from grotta.report.document import CELLS, SOURCES, WHICH_ERROR, Block, Listing, NamedCell, Report
 from grotta.report.figure import Figure
 from grotta.report.labels import mean_error
-from grotta.report.render.notation import beside, footnotes, gain, number, row_name
+from grotta.report.render.notation import beside, footnotes, gain, item, number, row_name
 from grotta.report.table import Cell, Table
 
 
