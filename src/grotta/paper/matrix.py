@@ -24,7 +24,7 @@ ROWS = ("source", "bn", "pl", "tent", "lame", "ods", "note", "rotta", "grotta", 
 
 
 def choose(
-    situations: Iterable[Situation] = SITUATIONS, *, quick: bool, full: bool, data_root: Path | None = None
+    situations: Iterable[Situation], *, quick: bool, full: bool, data_root: Path | None = None
 ) -> tuple[list[Situation], dict[str, str]]:
     """The situations that are asked for and can be run here, and what the others lack, by name.
 
@@ -59,7 +59,7 @@ def matrix_scope(
     rows = tuple(methods or (QUICK_ROWS if quick else ROWS))
     for row in rows:
         check_spec(_with_row(SITUATIONS[0].base, row))
-    situations, lacking = choose(quick=quick, full=full, data_root=data_root)
+    situations, lacking = choose(SITUATIONS, quick=quick, full=full, data_root=data_root)
     for name, reason in lacking.items():
         tell(f"left out: {name}: {reason}")
     if not situations:
