@@ -31,7 +31,8 @@ class StreamOptions:
             "--domains",
             "--corruptions",
             help="Domains in stream order, comma-separated. By default all, but bench and reproduce without --full "
-            "run the first three of a corrupted data set.",
+            "run the first three of a corrupted data set. fog@3 has severity 3, fog:Bag+Coat two of the classes, fog#2 "
+            "is fog again; clean, noise and blank stand beside the corruptions.",
         ),
     ] = None
     model: Annotated[
