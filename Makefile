@@ -8,7 +8,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export MALLOC_MMAP_THRESHOLD_ ?= 2147483647
 export MALLOC_TRIM_THRESHOLD_ ?= 2147483647
 
-.PHONY: bench test lint format types unit test-slow test-browser test-real test-ray dist parking speed clean
+.PHONY: bench test lint format types unit test-slow test-browser test-real test-ray dist parking speed architectures clean
 
 bench: $(STAMP)                 ## the PTTA benchmark on the embedded data set
 	$(BIN)/grotta bench
@@ -61,6 +61,10 @@ parking: $(STAMP)               ## real cameras in recorded order, and docs/park
 
 speed: $(STAMP)                 ## speed and memory, as ratios
 	$(BIN)/python -m benchmarks
+
+architectures: $(STAMP)         ## docs/architectures.md: every method on published architectures
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(VENV)/architectures -r benchmarks/architectures.txt
+	PYTHONPATH=$(VENV)/architectures $(BIN)/python -m benchmarks.architectures
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist src/*.egg-info

@@ -140,8 +140,8 @@ def apply(x: Tensor, params: StrongParams) -> Tensor:
 
 def check_viewable(x: Tensor) -> None:
     """Refuse a batch that no strong view can be made of."""
-    if x.ndim != 4 or x.numel() == 0 or x.shape[1] not in (1, 3):
-        raise ValueError(f"x must be a non-empty (B, 3 or 1, H, W) batch, got shape {tuple(x.shape)}")
+    if x.ndim != 4 or x.numel() == 0:
+        raise ValueError(f"x must be a non-empty (B, C, H, W) batch, got shape {tuple(x.shape)}")
     if min(x.shape[-2:]) < _SMALLEST:
         raise ValueError(f"x must be at least {_SMALLEST} pixels high and wide, got {tuple(x.shape[-2:])}")
     if x.dtype != torch.uint8 and not x.is_floating_point():

@@ -193,7 +193,7 @@ def input_is_untouched(name: str) -> None:
 
 @check_on_any_network
 def same_seed_same_bits(name: str) -> None:
-    """Two adapters with one seed agree to the bit, whatever the global generator does; and it is left alone."""
+    """Two adapters with one seed agree to the bit, whatever the global generator does; which is left alone."""
     torch_state = torch.get_rng_state()
     first = run(create(name, small_model(), seed=3), batches())
     assert torch.equal(torch_state, torch.get_rng_state()), "the global generator was used"
@@ -242,8 +242,8 @@ def what_adapts_is_described(name: str) -> None:
 
 
 @check_on_any_network
-def saved_adapters_go_on_as_if_nothing_had_happened(name: str) -> None:
-    """save, load, go on: bit-identical to never having stopped."""
+def saved_adapters_continue_as_if_nothing_had_happened(name: str) -> None:
+    """save, load, continue: bit-identical to never having stopped."""
     model = small_model()
     adapter = create(name, model, seed=1)
     run(adapter, batches())
@@ -252,7 +252,7 @@ def saved_adapters_go_on_as_if_nothing_had_happened(name: str) -> None:
         adapter.save(path)
         loaded = load(path, model)
     assert same_state(adapter.state_dict(), loaded.state_dict()), "the loaded state differs"
-    assert same(run(adapter, batches(seed=9)), run(loaded, batches(seed=9))), "the runs part after loading"
+    assert same(run(adapter, batches(seed=9)), run(loaded, batches(seed=9))), "the runs differ after loading"
 
 
 @check
@@ -312,7 +312,7 @@ def frozen_weights_are_shared(name: str) -> None:
 
 @check_on_any_network
 def steps_are_reported(name: str) -> None:
-    """``last`` tells of the latest step in plain numbers."""
+    """``last`` describes the latest step in plain numbers."""
     adapter = create(name, small_model())
     assert adapter.last is None, "last before the first step"
     for number, x in enumerate(batches(), start=1):
@@ -363,23 +363,20 @@ def models_that_do_not_fit_are_refused(name: str) -> None:
             return self.wrap(self.net(x))
 
     wraps: dict[str, Callable[[Tensor], Any]] = {
-        "tuple": lambda y: (y, y),
-        "dict": lambda y: {"logits": y},
-        "(8, 4)": lambda y: y[:, :4],
+        "NoneType": lambda y: None,
+        "'hidden'": lambda y: {"hidden": y},
+        "(2, 5, 1)": lambda y: y[:, :, None],
     }
     for what, wrap in wraps.items():
-        adapter = create(name, Wrapped(wrap))
-        before = adapter.state_dict()
-        message = refusal(lambda adapter=adapter: adapter(next(batches((8,)))), what)  # type: ignore[misc]
+        message = refusal(lambda wrap=wrap: create(name, Wrapped(wrap)), what)  # type: ignore[misc]
         assert what in message, f"the error does not say what came ({what}): {message}"
-        assert same_state(before, adapter.state_dict()), "a refused model left a trace"
     message = refusal(lambda: create(name, small_model(), num_classes=CLASSES + 1), "num_classes that disagree")
     assert "num_classes" in message, message
 
 
 @check
 def any_output_adaptation_fits(name: str) -> None:
-    """Every output adaptation goes onto every method."""
+    """Every output adaptation works with every method."""
     for output in (None, "bias_guided", "laplacian", "stream"):
         for probs in run(create(name, small_model(), output=output), batches()):
             assert (probs.sum(1) - 1).abs().max() < 1e-5, f"rows do not sum to 1 with output={output!r}"

@@ -51,7 +51,7 @@ def _minimise(log_probs: Tensor, kernel: Tensor) -> Tensor:
         exponent = torch.addmm(log_probs, kernel, assignment)
         normaliser = exponent.logsumexp(dim=1, keepdim=True)
         assignment = exponent.sub_(normaliser).exp_()
-        # log Y = -u + K Y_prev - normaliser, so the three terms of the energy cancel but for the normaliser.
+        # log Y = -u + K Y_prev - normaliser, so the three terms of the energy cancel, except for the normaliser.
         previous, energy = energy, -normaliser.sum()
         if previous is not None and (energy - previous).abs() <= _TOLERANCE * previous.abs():
             break

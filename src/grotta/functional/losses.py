@@ -43,7 +43,7 @@ def distillation_loss(
     if weights is not None:
         if weights.shape != per_sample.shape:
             raise ValueError(
-                f"weights must have shape {tuple(per_sample.shape)}, one a sample, got {tuple(weights.shape)}"
+                f"weights must have shape {tuple(per_sample.shape)}, one per sample, got {tuple(weights.shape)}"
             )
         per_sample = per_sample * weights
     loss = per_sample.mean()

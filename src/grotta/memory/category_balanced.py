@@ -22,7 +22,7 @@ class CategoryBalancedBank:
     However skewed the stream is, no class can push out another one, so a random draw from the bank is far closer
     to balanced than the stream. Class c owns `room` neighbouring slots of one tensor; its i-th image ever goes
     into slot i mod room. Inserting a batch and drawing one are single index operations; neither makes the host
-    wait for a device, but for draws of more images than the bank was last seen to have.
+    wait for a device, except draws of more images than the bank was last known to hold.
 
     >>> bank = CategoryBalancedBank(capacity=4, num_classes=2)
     >>> bank.add(torch.rand(5, 3, 8, 8), torch.tensor([0, 0, 0, 0, 1]))
@@ -101,6 +101,21 @@ class CategoryBalancedBank:
     def nbytes(self) -> int:
         """Bytes reserved for images and counters."""
         return self._store.nbytes + self._written.nbytes
+
+    @property
+    def image_shape(self) -> tuple[int, ...] | None:
+        """(ch, H, W) of the images, None before the first."""
+        return self._store.image_shape
+
+    def mark(self) -> None:
+        """Remember the present contents, for :meth:`roll_back`."""
+        self._store.mark()
+        self._marked = (self._written, self._surely_filled)
+
+    def roll_back(self) -> None:
+        """Go back to the contents that were marked."""
+        self._store.roll_back()
+        self._written, self._surely_filled = self._marked
 
     def state_dict(self) -> dict[str, Tensor]:
         """Copy everything that the next calls depend on; only filled slots are in it."""

@@ -49,7 +49,7 @@ class CSTU(HostGuidedMemory):
         check_labels(labels, images, self.num_classes)
         expected = (tuple(labels.shape), labels.device)
         if (tuple(uncertainties.shape), uncertainties.device) != expected or not uncertainties.is_floating_point():
-            raise ValueError(f"uncertainties must be floats, one an image on its device, got {uncertainties!r}")
+            raise ValueError(f"uncertainties must be floats, one per image and on its device, got {uncertainties!r}")
         host_labels, host_uncertainties = torch.stack((labels.double(), uncertainties.detach().double())).tolist()
         check_label_range(int(min(host_labels)), int(max(host_labels)), self.num_classes)
         if not all(map(math.isfinite, host_uncertainties)):

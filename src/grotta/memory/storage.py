@@ -30,6 +30,8 @@ class ImageStore:
         self._rows: Tensor | None = None  # (slots, ch * H * W), each row in the order of the memory format
         self._shape = torch.Size()
         self._channels_last = False
+        self._overwritten: list[tuple[Tensor, Tensor]] | None = None  # slots and their rows since mark()
+        self._marked: tuple[Tensor | None, torch.Size, bool] = (None, self._shape, False)
 
     @property
     def nbytes(self) -> int:
@@ -40,6 +42,11 @@ class ImageStore:
     def device(self) -> torch.device | None:
         """Where the images are, None before the first."""
         return None if self._rows is None else self._rows.device
+
+    @property
+    def image_shape(self) -> tuple[int, ...] | None:
+        """(ch, H, W) of the images, None before the first."""
+        return None if self._rows is None else tuple(self._shape)
 
     def check(self, images: Tensor) -> None:
         """Raise if `images` cannot be written into this store; changes nothing."""
@@ -72,6 +79,8 @@ class ImageStore:
             images = images.float()
             if self._rows.dtype == torch.uint8:
                 self._rows = _to_float(self._rows)
+        if self._overwritten is not None and self._rows is self._marked[0]:
+            self._overwritten.append((slots, self._rows.index_select(0, slots)))
         self._rows.index_copy_(0, slots, self._pack(images))
 
     @torch.inference_mode(False)
@@ -87,6 +96,19 @@ class ImageStore:
     def clear(self) -> None:
         """Forget the images, their shape and their memory."""
         self._rows, self._shape, self._channels_last = None, torch.Size(), False
+
+    def mark(self) -> None:
+        """Remember the present contents, for :meth:`roll_back`; until then, rows are kept that are written over."""
+        self._overwritten, self._marked = [], (self._rows, self._shape, self._channels_last)
+
+    @torch.inference_mode(False)
+    def roll_back(self) -> None:
+        """Go back to the contents that were marked."""
+        self._rows, self._shape, self._channels_last = self._marked
+        for slots, rows in reversed(self._overwritten or []):
+            assert self._rows is not None
+            self._rows.index_copy_(0, slots, rows)
+        self._overwritten = []
 
     def state(self, slots: Tensor) -> dict[str, Tensor]:
         """Copy the images of `slots` out, contiguous, with what is needed to store them alike."""
@@ -128,14 +150,14 @@ def check_sizes(capacity: int, num_classes: int) -> None:
 
 
 def check_labels(labels: Tensor, images: Tensor, num_classes: int) -> None:
-    """Raise unless `labels` is one class index an image, on the images' device.
+    """Raise unless `labels` is one class index per image, on the images' device.
 
     The range is checked for labels on the CPU only: elsewhere it would make the host wait for the device.
     """
     if labels.dtype != torch.int64:
         raise TypeError(f"labels must be int64, got {labels.dtype}")
     if labels.shape != images.shape[:1]:
-        raise ValueError(f"labels must have shape ({len(images)},), one an image, got {tuple(labels.shape)}")
+        raise ValueError(f"labels must have shape ({len(images)},), one per image, got {tuple(labels.shape)}")
     if labels.device != images.device:
         raise ValueError(f"labels must be on the images' device {images.device}, got {labels.device}")
     if labels.device.type == "cpu":
@@ -168,6 +190,6 @@ def check_state(state: State, shapes: Mapping[str, tuple[int, ...]], *, capacity
 
 
 def check_image_count(state: State, expected: int) -> None:
-    """Raise unless `state` has as many images as its own counters tell."""
+    """Raise unless `state` holds as many images as its own counters say."""
     if len(state["images"]) != expected:
         raise ValueError(f"state must hold {expected} images by its own counters, got {len(state['images'])}")

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,29 +11,54 @@ from torch import Tensor, nn
 
 from grotta import outputs
 from grotta._check import check_between, check_one_of, check_positive, check_type, check_whole
-from grotta.nn.share import unwrap
+from grotta.nn.logits import Field, find_logits
+from grotta.nn.network import find_classifier
+from grotta.nn.probe import BATCH, outputs_of, probe
+from grotta.nn.share import shared_copy, unwrap
 from grotta.outputs.registry import option_names
 
 # Options of output adaptations that every adapter takes directly, whichever it has.
 FLAT_OUTPUT_OPTIONS = ("k", "affinity", "sigma", "lam")
 
 
+_FIXED = (
+    "whose layers cannot be replaced or trained: pass the original float module, or adapt its predictions alone with "
+    "grotta.outputs.create('bias_guided', num_classes)(probabilities, features)"
+)
+_QUANTISED = ("torch.ao.nn.quantized", "torch.nn.quantized", "torch.ao.nn.intrinsic.quantized")
+
+
 def check_model(model: object) -> nn.Module:
-    """The network itself, if it is one that can be adapted."""
+    """The network itself, if it is one that can be adapted; a copy in float32 of one in half precision."""
+    if type(model).__name__ == "ExportedProgram":  # not worth importing torch.export for
+        raise TypeError(f"model is a torch.export program, {_FIXED}")
     model = unwrap(check_type("model", model, nn.Module, "a torch.nn.Module"))
     if isinstance(model, torch.jit.ScriptModule):
-        raise TypeError("model is a torch.jit.ScriptModule, whose layers cannot be replaced: pass the original module")
-    return model
+        raise TypeError(f"model is a torch.jit.ScriptModule, {_FIXED}")
+    if quantised := [name for name, module in model.named_modules() if _is_quantised(module)]:
+        raise TypeError(f"model is quantised (layer {quantised[0]!r}), {_FIXED}")
+    half = next((p.dtype for p in model.parameters() if p.is_floating_point() and p.dtype.itemsize < 4), None)
+    if half is None:
+        return model
+    warnings.warn(
+        f"model has {half} weights, in which small steps are lost: the adapter runs on a float32 copy of its own; pass "
+        "model.float() to share one among adapters",
+        UserWarning,
+        stacklevel=4,
+    )
+    return shared_copy(model).float()
+
+
+def _is_quantised(module: nn.Module) -> bool:
+    of_torch = type(module).__module__.startswith(_QUANTISED)
+    return of_torch or any(p.is_quantized for p in module.parameters(recurse=False))
 
 
 def check_floats(model: nn.Module) -> tuple[torch.device, torch.dtype]:
-    """Device and type of the model's weights; small steps on half-precision weights would be lost to rounding."""
+    """Device and type of the model's weights."""
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0, device="cpu"))
     if like.dtype not in (torch.float32, torch.float64):
-        raise ValueError(
-            f"model must have float32 or float64 weights, got {like.dtype}; keep it in float32 and call the adapter "
-            "under torch.autocast"
-        )
+        raise ValueError(f"model must have float32 or float64 weights, got {like.dtype}: wrap it again")
     return like.device, like.dtype
 
 
@@ -52,21 +78,48 @@ def check_option_names(method: type, given: Mapping[str, object]) -> None:
         raise TypeError(f"method {name!r} has no option {unknown[0]!r}; it has {', '.join(sorted(known))}")
 
 
-def settle_num_classes(num_classes: int | None, classifier: nn.Module) -> int:
-    """The number of classes, from the caller or the classifier; both must agree."""
-    found = classifier.out_features if isinstance(classifier, nn.Linear) else None
+def settle_classifier(
+    model: nn.Module, feature_layer: str | None, num_classes: int | None, logits: Field
+) -> tuple[str, int]:
+    """Name of the layer whose input are the features, and the number of classes, from the caller or the model.
+
+    What a probe of the model shows to be wrong with either, or with what it returns, is refused.
+    """
+    probed = probe(model)
+    found = None if probed is None else _probed_classes(find_logits(probed.returned, logits))
+    name, classifier = find_classifier(model, feature_layer, probed, found)
+    if probed is not None and outputs_of(classifier) is not None and name not in probed.classifiers:
+        raise ValueError(f"feature_layer must run in the model's forward, got {name!r}, which does not")
+    outputs = outputs_of(classifier) if found is None else found
     if num_classes is None:
-        if found is None:
-            raise ValueError("num_classes cannot be inferred: the feature layer is not an nn.Linear; give num_classes=")
-        num_classes = found
+        if outputs is None:
+            raise ValueError(
+                "num_classes cannot be inferred: the feature layer is neither linear nor a 1x1 convolution; give "
+                "num_classes="
+            )
+        num_classes = outputs
     num_classes = check_whole("num_classes", num_classes, at_least=2)
-    if found is not None and found != num_classes:
-        raise ValueError(f"num_classes is {num_classes}, but the model's last linear layer has {found} outputs")
-    return num_classes
+    if outputs is not None and outputs != num_classes:
+        raise ValueError(f"num_classes is {num_classes}, but the model has {outputs} outputs")
+    return name, num_classes
+
+
+def _probed_classes(logits: Tensor) -> int:
+    if logits.ndim != 2 or len(logits) != BATCH:
+        shape = tuple(logits.shape)
+        raise ValueError(f"model must return logits of shape (batch, classes), got {shape} for a batch of {BATCH}")
+    return logits.shape[1]
+
+
+def check_field(field: object) -> Field:
+    """The name or place of a field in what a model returns."""
+    if field is not None and (not isinstance(field, str | int) or isinstance(field, bool)):
+        raise TypeError(f"logits must be the name or the place of a field, got {field!r}")
+    return field
 
 
 def check_channels(name: str, values: Sequence[float] | Tensor | None) -> list[float] | None:
-    """One finite number a channel, or None."""
+    """One finite number per channel, or None."""
     if values is None:
         return None
     try:
@@ -76,7 +129,7 @@ def check_channels(name: str, values: Sequence[float] | Tensor | None) -> list[f
     except (TypeError, ValueError):
         numbers = []
     if not numbers or not all(map(math.isfinite, numbers)):
-        raise ValueError(f"{name} must hold one finite number a channel, got {values!r}")
+        raise ValueError(f"{name} must hold one finite number per channel, got {values!r}")
     if name == "std" and not all(n > 0 for n in numbers):
         raise ValueError(f"std must be positive, got {values!r}")
     return numbers

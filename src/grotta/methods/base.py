@@ -8,7 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, ClassVar, Never, Self, cast
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -16,30 +16,28 @@ from torch import Tensor, nn
 from grotta import functional as GF
 from grotta._check import check_flag, check_seed, check_type, check_whole
 from grotta.augment import check_viewable, strong_view
-from grotta.methods.arguments import (
-    check_channels,
-    check_floats,
-    check_model,
-    check_option_names,
-    settle_num_classes,
-    settle_output,
-)
-from grotta.methods.compiled import CompiledNetwork, Compiler
-from grotta.methods.description import Description, describe
+from grotta.methods.arguments import check_floats, check_option_names, settle_output
+from grotta.methods.description import Description, describe, trained_parameters
+from grotta.methods.finite import FiniteWatch, size_of
+from grotta.methods.first_batch import warn_of_softmax, watching_norms
 from grotta.methods.inputs import check_images, ordinary, to_float
+from grotta.methods.persistent import Persistent
 from grotta.methods.precision import caller_autocast
-from grotta.methods.state import Memory, gather_state, own_names, restore_state
+from grotta.methods.rollback import Rollback
+from grotta.methods.state import own_names
 from grotta.methods.step import Batch, Learned, Pending, Prediction
 from grotta.methods.step_info import StepInfo
 from grotta.methods.teacher import NothingToTrainError
-from grotta.methods.turns import Turns
-from grotta.nn import Network, NormFactory, find_classifier, own_affine, replace_norms, shared_copy
-from grotta.outputs import OutputAdaptation
+from grotta.methods.wrapped import WrappedModel
+from grotta.nn import Network, NormFactory
+from grotta.nn.logits import Field
+from grotta.nn.memory_format import channels_last_is_safe
+from grotta.nn.network import Ending
 
 __all__ = ["Adapter", "Batch", "Learned", "Pending", "Prediction"]
 
 
-class Adapter(nn.Module, ABC):
+class Adapter(Persistent, ABC):
     """A classifier that adapts while it is used: call it on a batch and it predicts, remembers and adapts.
 
     A method is a subclass with three parts: ``build`` makes the networks, the memory and the optimizer; ``infer``
@@ -51,10 +49,15 @@ class Adapter(nn.Module, ABC):
     run side by side between them. The results are those of some order of the calls, one after the other.
 
     Options that every method takes:
-        num_classes: of the model; inferred from its last linear layer.
+        num_classes: of the model; inferred from what it returns or from its classifier.
         seed: of everything random in the method.
         mean, std: per channel, for a model that expects normalised input. The adapter itself takes [0, 1].
-        feature_layer: name of the module whose input are the features; the last linear layer by default.
+        feature_layer: name of the module whose input are the features; the classifier by default, which is the last
+            linear layer or 1x1 convolution.
+        logits: name or place of the logits in what the model returns, if that is not a tensor; an entry or attribute
+            ``logits``, or the first of a tuple, is found without.
+        ends_in: ``"softmax"`` for a model that returns probabilities, ``"logits"`` for one that does not although it
+            may look so; ``None`` warns if the first batch looks like probabilities.
         output: adaptation of the predictions, ``None`` or one of ``grotta.outputs.list_outputs()``.
         output_options: options of that adaptation, by name; ``k``, ``affinity``, ``sigma`` and ``lam`` may also be
             given as options of the adapter.
@@ -64,7 +67,6 @@ class Adapter(nn.Module, ABC):
             the same up to rounding. Where that fails, as without a C++ compiler, a warning says so, once.
     """
 
-    name: ClassVar[str] = ""
     title: ClassVar[str] = ""  # the name as people write it, in tables and figures
     place: ClassVar[int] = 1000  # rows of tables are sorted by it
     cost: ClassVar[float] = 7.0  # time of a step in forward passes of the source model, roughly
@@ -73,15 +75,6 @@ class Adapter(nn.Module, ABC):
     augments: ClassVar[bool] = False  # whether ``infer`` or ``learn`` makes strong views, which not all images allow
     adapts_nothing: ClassVar[bool] = False  # whether it leaves the model as it is on purpose
     reconstruction: ClassVar[bool] = False  # whether it is made from a paper alone, without public code to compare with
-
-    last: StepInfo | None
-    memory: Memory | None
-    optimizer: torch.optim.Optimizer | None
-    arguments: dict[str, Any]
-    model: nn.Module
-    output: OutputAdaptation
-    _image_shape: tuple[int, ...] | None
-    _own: frozenset[str]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Keep the arguments as given, for :meth:`save`."""
@@ -100,6 +93,8 @@ class Adapter(nn.Module, ABC):
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
         feature_layer: str | None = None,
+        logits: Field = None,
+        ends_in: Ending | None = None,
         output: str | None = None,
         output_options: Mapping[str, Any] | None = None,
         check_input: bool = True,
@@ -108,23 +103,27 @@ class Adapter(nn.Module, ABC):
         **flat_output_options: Any,
     ) -> None:
         super().__init__()
-        model = check_model(model)
-        object.__setattr__(self, "model", model)  # the caller's: referred to, not a sub-module of ours
-        self.feature_layer, classifier = find_classifier(model, feature_layer)
-        self.num_classes = settle_num_classes(num_classes, classifier)
+        self._wrapped = WrappedModel(
+            model,
+            num_classes=num_classes,
+            mean=mean,
+            std=std,
+            feature_layer=feature_layer,
+            logits=logits,
+            ends_in=ends_in,
+            compile=compile,
+        )
+        object.__setattr__(self, "model", self._wrapped.model)  # the caller's: referred to, not a sub-module of ours
+        self.feature_layer, self.num_classes = self._wrapped.feature_layer, self._wrapped.num_classes
+        self.mean, self.std = self._wrapped.mean, self._wrapped.std
         self.seed = check_seed(seed)
-        self.mean, self.std = check_channels("mean", mean), check_channels("std", std)
         self.check_input = check_flag("check_input", check_input)
         adaptation = settle_output(output, self.num_classes, output_options, flat_output_options)
         object.__setattr__(self, "output", adaptation)  # its state is saved under a name of its own, even if a module
         self._prefers_channels_last = check_flag("channels_last", channels_last)
-        self._compiler = Compiler() if check_flag("compile", compile) else None
-        self._warned_of_hooks = self._described = False
-        self._turns = Turns()
+        self._described = self._looked = False
         self._drawing = threading.local()
         self._version = 0  # of the state: every change counts it up
-        self._prefix = ""  # inside of a module whose state is being loaded
-        self.register_load_state_dict_post_hook(type(self)._forgive_missing)  # type: ignore[no-untyped-call]
 
     # What a method defines -------------------------------------------------------------------------------------
 
@@ -200,9 +199,9 @@ class Adapter(nn.Module, ABC):
         self.device, self.dtype = check_floats(self.model)
         self.wide = self.dtype  # of probabilities and losses
         self._format: torch.memory_format | None = None
-        self._image_shape = None
         self._build()
         self._own = own_names(self)
+        self._finite, self._rollback = FiniteWatch(), Rollback()
         if not self._described:
             self._say_what_adapts()
 
@@ -261,62 +260,13 @@ class Adapter(nn.Module, ABC):
         With ``norm``, its batch normalisations are replaced by layers that it makes, and normalisation layers of other
         kinds get their own affine parameters.
         """
-        body = shared_copy(self.model, warn=not self._warned_of_hooks)
-        self._warned_of_hooks = True
-        if norm is not None:
-            body = replace_norms(body, norm)
-            own_affine(body)
-        parts = (body, self.feature_layer, self.mean, self.std)
-        return Network(*parts) if self._compiler is None else CompiledNetwork(*parts, compiler=self._compiler)
-
-    # State -----------------------------------------------------------------------------------------------------
-
-    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:  # type: ignore[override]
-        """Copies of all that the next call depends on, as one flat dict of tensors.
-
-        Weights that are shared with the model are not in it.
-        """
-        state: dict[str, Tensor] = {} if destination is None else destination
-        with self._turns.shared():
-            state.update({prefix + key: tensor for key, tensor in gather_state(self).items()})
-        return state
-
-    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> None:
-        """Continue from ``state_dict``; one that does not fit raises an error and changes nothing."""
-        with self._turns.exclusive():
-            restore_state(self, state_dict)
-            self._version += 1
-            self.last = None
-            self._image_shape = None
-
-    def _load_from_state_dict(
-        self,
-        state_dict: Mapping[str, Tensor],
-        prefix: str,
-        local_metadata: Any,
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        """What ``load_state_dict`` of a module calls for each part of it, here for an adapter as such a part."""
-        self._prefix = prefix
-        try:
-            self.load_state_dict({key.removeprefix(prefix): tensor for key, tensor in state_dict.items()})
-        except ValueError as error:
-            error_msgs.append(f"{prefix.removesuffix('.')}: {error}")
-
-    @staticmethod
-    def _forgive_missing(adapter: nn.Module, keys: Any) -> None:
-        """The networks inside have no entries of their own in a state: they are not missing from it."""
-        prefix = cast(Adapter, adapter)._prefix
-        keys.missing_keys[:] = [key for key in keys.missing_keys if not key.startswith(prefix)]
+        return self._wrapped.network(norm)
 
     # Inside a step ---------------------------------------------------------------------------------------------
 
     def _reading(self) -> contextlib.AbstractContextManager[None]:
         """The turn of a call that changes nothing; compiled networks are not run by two threads at once."""
-        return self._turns.shared() if self._compiler is None else self._turns.exclusive()
+        return self._turns.shared() if self._wrapped.compiler is None else self._turns.exclusive()
 
     @property
     def generator(self) -> torch.Generator:
@@ -339,6 +289,7 @@ class Adapter(nn.Module, ABC):
     def _answer(self, x: Tensor, record: bool, copy: bool = False) -> Pending:
         """Predict ``x``; no state changes."""
         images = self._accept(x)
+        self._finite.report()
         with (
             torch.inference_mode(False),
             torch.no_grad(),
@@ -347,9 +298,12 @@ class Adapter(nn.Module, ABC):
         ):
             images = images.detach().clone() if copy else ordinary(images)
             before = self._generator.get_state()
-            inputs, prediction = self._infer(images, record)
-            probs = prediction.logits.detach().to(self.wide).softmax(1)
-            output = self.output.refine(probs, prediction.features.to(self.wide))
+            inputs, prediction = self._first_infer(images, record) if not self._looked else self._infer(images, record)
+            logits = prediction.logits.detach()
+            self._finite.check(logits, self._not_finite("predictions"))
+            with torch.autocast(self.device.type, enabled=False):  # little work, which needs the precision
+                probs = logits.to(self.wide).softmax(1)
+                output = self.output.refine(probs, prediction.features.to(self.wide))
             after = generator.get_state()
         draws = None if torch.equal(before, after) else (before, after)
         return Pending(self, self._version, Batch(images, inputs), prediction, probs, output, draws)
@@ -364,10 +318,9 @@ class Adapter(nn.Module, ABC):
             if self.trains_on_prediction and pending.version != self._version:
                 prediction = self._infer(batch.images, record=True)[1]  # the recorded pass was of other parameters
             self._version += 1
+            learned = self._learn_or_undo(batch, prediction, output.probs)
             self.output.observe(pending.probs, pending.prediction.features.to(self.wide), output)
-            learned = Learned() if self._unadapted is not None else self.learn(batch, prediction, output.probs)
         self.step += 1
-        self._image_shape = tuple(batch.images.shape[1:]) if self.memory is not None else None
         self.last = StepInfo(
             step=self.step,
             batch_size=len(batch.images),
@@ -382,16 +335,65 @@ class Adapter(nn.Module, ABC):
         )
         return self.last
 
+    def _learn_or_undo(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
+        """Learn; a step that fails, or that leaves NaN or infinity, is undone where that can be known at once."""
+        if self._unadapted is not None:
+            return Learned()
+        if self.device.type == "cpu":
+            self._rollback.mark(self)
+        try:
+            self._make_room_for(batch.images)
+            learned = self.learn(batch, prediction, probs)
+            if learned.loss is not None:
+                self._finite.check(learned.loss, self._not_finite("loss"))
+            if learned.adapted and (trained := trained_parameters(self.optimizer)):
+                self._finite.check(size_of(trained), self._not_finite("parameters"))
+        except BaseException:
+            if self.device.type == "cpu":
+                self._rollback.undo(self)
+            raise
+        return learned
+
+    def _make_room_for(self, images: Tensor) -> None:
+        """Images of another size than those remembered cannot join them: the memory starts over."""
+        if self.memory is None or self.memory.image_shape in (None, tuple(images.shape[1:])):
+            return
+        warnings.warn(
+            f"images have changed from {self.memory.image_shape} to {tuple(images.shape[1:])}: the memory starts over",
+            UserWarning,
+            stacklevel=5,
+        )
+        self.memory.clear()
+
+    def _not_finite(self, what: str) -> str:
+        if self.step == 0 and what == "predictions":
+            return "the model's predictions hold NaN or infinity: look at its weights"
+        return (
+            f"the {what} hold NaN or infinity after {self.step} steps of {self.name!r}: it has diverged, as with too "
+            "large a learning rate; this batch has changed nothing, reset() or load_state_dict() goes back further"
+        )
+
     def _accept(self, x: object) -> Tensor:
-        images = check_images(x, device=self.device, shape=self._image_shape, values=self.check_input)
+        images = check_images(x, device=self.device, values=self.check_input)
         if self.augments:
             check_viewable(images)
         return images
+
+    def _first_infer(self, images: Tensor, record: bool) -> tuple[Tensor, Prediction]:
+        """As :meth:`_infer`, looking at how the model behaves."""
+        with watching_norms(self) if self._wrapped.compiler is None else contextlib.nullcontext():
+            inputs, prediction = self._infer(images, record)
+        self._looked = True
+        if self._wrapped.ends_in is None:
+            warn_of_softmax(prediction.logits.detach())
+        return inputs, prediction
 
     def _infer(self, images: Tensor, record: bool) -> tuple[Tensor, Prediction]:
         """The first batch also settles the memory format: models that ``view`` their features need the plain one."""
         plain = torch.contiguous_format
         wanted = self._format or (torch.channels_last if self._prefers_channels_last else plain)
+        if wanted is torch.channels_last and self._format is None and not channels_last_is_safe(self):
+            wanted = plain
         drawn = self.generator.get_state()
         for memory_format in dict.fromkeys((wanted, plain)):
             inputs = to_float(images, self.dtype, memory_format)
@@ -422,32 +424,9 @@ class Adapter(nn.Module, ABC):
 
     def in_batches(self, images: Tensor, batch_size: int) -> Iterator[Tensor]:
         """Clean images of the source, checked, in the form that a network takes, ``batch_size`` at a time."""
-        accepted = ordinary(check_images(images, device=self.device, shape=None, values=True))
+        accepted = ordinary(check_images(images, device=self.device, values=True))
         return map(self.to_input, torch.split(accepted, check_whole("batch_size", batch_size, at_least=1)))
 
     def to_input(self, images: Tensor) -> Tensor:
         """Images out of a memory in the form that a network takes."""
         return to_float(images, self.dtype, self._format or torch.contiguous_format)
-
-    def train(self, mode: bool = True) -> Self:
-        """Nothing: an adapter has one mode, whatever its parent does."""
-        return self
-
-    def _apply(self, fn: Any, recurse: bool = True) -> Self:
-        probe = torch.empty(0, dtype=self.dtype, device=self.device)
-        if (moved := fn(probe)).device == probe.device and moved.dtype == probe.dtype:
-            return self
-        raise RuntimeError("an adapter stays where its model is: move or cast the model, then wrap it again")
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """A second adapter in the same state, on the same model: weights stay shared."""
-        twin = type(self)(self.model, **self.arguments)
-        twin.load_state_dict(self.state_dict())
-        return twin
-
-    def __reduce__(self) -> Never:
-        raise TypeError("adapters are not pickled: use save() and grotta.load()")
-
-    def __repr__(self) -> str:
-        options = "".join(f", {key}={value!r}" for key, value in self.arguments.items())
-        return f"{type(self).__name__}({type(self.model).__name__}{options})"

@@ -42,7 +42,7 @@ def save(adapter: Adapter, path: str | PathLike[str]) -> None:
 
 
 def load(path: str | PathLike[str], model: nn.Module) -> Adapter:
-    """The adapter that was saved to ``path``, wrapped around the same ``model``, going on where it stopped.
+    """The adapter that was saved to ``path``, wrapped around the same ``model``, continuing where it stopped.
 
     A file of another model, of another version, or a damaged one is refused with an error that says which.
     """

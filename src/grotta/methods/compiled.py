@@ -15,10 +15,10 @@ Pass = Callable[[Network, Tensor], Outputs]
 
 
 class Compiler:
-    """Runs the networks of one adapter compiled, all of them by the same code; eagerly for good once that failed.
+    """Runs the networks of one adapter compiled, all of them by the same code; once that fails, eagerly from then on.
 
     Code is made for each kind of pass (with and without gradient, statistics moving and still) on its first batch,
-    for every batch size but 1, which runs eagerly: compilers treat that size apart, for a pass of hardly any cost.
+    for every batch size except 1, which runs eagerly: compilers treat that size separately, and it costs little.
     """
 
     def __init__(self) -> None:
@@ -28,20 +28,20 @@ class Compiler:
         self._backward_works = False
 
     def run(self, network: Network, x: Tensor) -> Outputs:
-        """What ``network.forward(x)`` gives."""
+        """What ``network.run(x)`` gives."""
         if not self._works or len(x) == 1:
-            return Network.forward(network, x)
+            return Network.run(network, x)
         torch._dynamo.maybe_mark_dynamic(x, 0)
         try:
             return self._run(network, x)
         except Exception as failure:
             # A batch or a model that is to blame fails here as well, with the error that it always gives.
-            outputs = Network.forward(network, x)
+            outputs = Network.run(network, x)
             self._works = False
             reason = " ".join(str(failure).split("\n")[:2])  # what raised, and why; pages of advice follow
             warnings.warn(
                 f"compile=True has no effect, torch.compile failed ({reason}); "
-                "the adapter goes on without, more slowly and with the same results",
+                "the adapter runs without it, more slowly and with the same results",
                 UserWarning,
                 stacklevel=2,
             )
@@ -89,10 +89,10 @@ class CompiledNetwork(Network):
 
 
 def _pass_with_own_code() -> Pass:
-    """``Network.forward`` with a code object of its own.
+    """``Network.run`` with a code object of its own.
 
     Compiled code is kept, and its amount limited, by code object: so an adapter does not use up the limit of others,
     and after a reset it uses again what it has.
     """
-    forward = Network.forward
-    return types.FunctionType(forward.__code__.replace(), forward.__globals__)
+    run = Network.run
+    return types.FunctionType(run.__code__.replace(), run.__globals__)

@@ -143,7 +143,7 @@ def successes(trials: int, probability: float, generator: torch.Generator) -> Te
     """
     found = [torch.empty(0, dtype=torch.int64, device="cpu")]
     expected = trials * probability
-    draws = math.ceil(expected + 5 * math.sqrt(expected)) + 1  # enough but for once in a million times
+    draws = math.ceil(expected + 5 * math.sqrt(expected)) + 1  # enough, except once in a million times
     scale = math.log1p(-probability) if probability < 1 else -math.inf
     last = -1 if probability > 0 else trials
     while last < trials:

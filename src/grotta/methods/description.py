@@ -1,12 +1,13 @@
 """What an adapter adapts, in numbers and in one line."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from grotta.methods.state import optimizer_tensors
 from grotta.nn import AdaptiveNorm, BatchStatsBN1d, Network, affine_layers, norm_layers, storages
 
 SOURCE, OF_BATCH, FOLLOWING = "of the source", "of each batch", "following the stream"
@@ -56,7 +57,7 @@ def describe(
     networks = [module for module in adapter.children() if isinstance(module, Network)]
     layers = Counter(_kinds(networks[0])) if networks else Counter()
     shared = storages(model)
-    own = [*adapter.parameters(), *adapter.buffers(), *_optimizer_tensors(optimizer)]
+    own = [*adapter.parameters(), *adapter.buffers(), *(tensor for _, tensor in optimizer_tensors(optimizer))]
     sizes = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in own}
     model_sizes = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in model.parameters()}
     return Description(
@@ -93,11 +94,6 @@ def _statistics(adapter: nn.Module) -> str:
         return OF_BATCH
     plain = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in adapter.modules())
     return SOURCE if plain else ""
-
-
-def _optimizer_tensors(optimizer: torch.optim.Optimizer | None) -> Iterable[Tensor]:
-    state = {} if optimizer is None else optimizer.state
-    return [value for values in state.values() for value in values.values() if isinstance(value, Tensor)]
 
 
 def _size(number: float) -> str:

@@ -1,4 +1,4 @@
-"""The edge of an adapter: what may come in, and in what form it goes on."""
+"""The edge of an adapter: what may come in, and the form in which it is passed on."""
 
 import torch
 from torch import Tensor
@@ -7,10 +7,10 @@ from torch import Tensor
 OVERSHOOT = 0.25
 
 
-def check_images(x: object, *, device: torch.device, shape: tuple[int, ...] | None, values: bool) -> Tensor:
+def check_images(x: object, *, device: torch.device, values: bool) -> Tensor:
     """``x`` itself if it is a batch of images that an adapter takes, else an error that says what it should be.
 
-    ``shape`` is that of the images in the memory, if there are any; ``values`` asks for a look at the pixels.
+    ``values`` asks for a look at the pixels.
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be a torch.Tensor of images (B, C, H, W), got {type(x).__name__}")
@@ -25,8 +25,6 @@ def check_images(x: object, *, device: torch.device, shape: tuple[int, ...] | No
         raise TypeError(f"x must be uint8 in 0..255 or floating point in [0, 1], got {x.dtype}")
     if x.device != device:
         raise ValueError(f"x is on {x.device}, but the model is on {device}")
-    if shape is not None and tuple(x.shape[1:]) != shape:
-        raise ValueError(f"x must hold images of shape {shape}, as those in the memory, got {tuple(x.shape[1:])}")
     if values and x.dtype != torch.uint8:
         _check_range(x)
     return x

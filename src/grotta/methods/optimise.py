@@ -1,4 +1,4 @@
-"""Gradient descent as the methods do it: one optimizer, one step a loss."""
+"""Gradient descent as the methods do it: one optimizer, one step per loss."""
 
 from collections.abc import Iterable
 
@@ -31,6 +31,8 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> Tensor:
     >>> x.item()
     2.4000000953674316
     """
+    if loss.device.type == "cpu" and not bool(torch.isfinite(loss.detach())):
+        raise FloatingPointError("the loss is NaN or infinite: the method has diverged, and nothing was learned")
     torch.autograd.backward(loss)
     optimizer.step()
     optimizer.zero_grad()

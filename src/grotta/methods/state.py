@@ -17,8 +17,18 @@ class Memory(Protocol):
     def nbytes(self) -> int:
         """Bytes reserved for images."""
 
+    @property
+    def image_shape(self) -> tuple[int, ...] | None:
+        """(ch, H, W) of the images, None before the first."""
+
     def clear(self) -> None:
         """Forget everything."""
+
+    def mark(self) -> None:
+        """Remember the present contents, for :meth:`roll_back`."""
+
+    def roll_back(self) -> None:
+        """Go back to the contents that were marked."""
 
     def state_dict(self) -> dict[str, Tensor]:
         """Copies of all that the memory's next calls depend on."""
@@ -43,8 +53,8 @@ class Stateful(Protocol):
 
 def gather_state(adapter: Stateful) -> dict[str, Tensor]:
     """Copies of norm states and trained weights, optimizer, memory, output adaptation, generator and counter."""
-    state = {f"network.{name}": tensor.detach().clone() for name, tensor in _own_tensors(adapter)}
-    state |= {f"optimizer.{key}": tensor.clone() for key, tensor in _optimizer_tensors(adapter.optimizer)}
+    state = {f"network.{name}": tensor.detach().clone() for name, tensor in own_tensors(adapter)}
+    state |= {f"optimizer.{key}": tensor.clone() for key, tensor in optimizer_tensors(adapter.optimizer)}
     if adapter.memory is not None:
         state |= {f"memory.{key}": tensor for key, tensor in adapter.memory.state_dict().items()}
     state |= {f"output.{key}": tensor for key, tensor in adapter.output.state_dict().items()}
@@ -60,7 +70,7 @@ def gather_state(adapter: Stateful) -> dict[str, Tensor]:
 @torch.no_grad()
 def restore_state(adapter: Stateful, state: Mapping[str, Tensor]) -> None:
     """Let ``adapter`` continue from ``state``; one that does not fit raises an error and changes nothing."""
-    own = dict(_own_tensors(adapter))
+    own = dict(own_tensors(adapter))
     parts = _split(state)
     if not torch.equal(state["method"].cpu(), _as_tensor(adapter.name)):
         given = bytes(state["method"].tolist()).decode(errors="replace")
@@ -115,14 +125,16 @@ def check_shared(adapter: Stateful) -> None:
             )
 
 
-def _own_tensors(adapter: Stateful) -> Iterator[tuple[str, Tensor]]:
+def own_tensors(adapter: Stateful) -> Iterator[tuple[str, Tensor]]:
+    """Parameters and buffers that are not the model's, by name."""
     assert isinstance(adapter, nn.Module)
     for name, tensor in [*adapter.named_parameters(), *adapter.named_buffers()]:
         if name in adapter._own:
             yield name, tensor
 
 
-def _optimizer_tensors(optimizer: torch.optim.Optimizer | None) -> Iterator[tuple[str, Tensor]]:
+def optimizer_tensors(optimizer: torch.optim.Optimizer | None) -> Iterator[tuple[str, Tensor]]:
+    """What an optimizer remembers of earlier steps, by parameter and name."""
     state = {} if optimizer is None else optimizer.state_dict()["state"]
     for index, values in state.items():
         for key, value in values.items():

@@ -16,7 +16,7 @@ class BatchStatsBN1d(AdaptiveNorm):
         """Normalise ``x``; the running statistics are neither used nor moved."""
         self.check_input(x)
         if x.numel() == x.shape[1]:
-            # One value a channel: torch refuses what the formula answers with the bias.
+            # One value per channel: torch refuses this, while the formula gives the bias.
             return x - x if self.bias is None else (x - x) + self.bias.view(1, -1, *[1] * (x.ndim - 2))
         return F.batch_norm(x, None, None, self.weight, self.bias, True, 0.0, self.eps)
 

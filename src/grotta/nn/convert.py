@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import nn
@@ -77,40 +78,41 @@ def set_tracking(network: nn.Module, tracking: bool) -> None:
 
 def gpre_rbn(alpha: float = 0.05, gradient: Gradient = "exact") -> NormFactory:
     """Factory of gradient-preserving robust layers (GRoTTA)."""
-    return lambda bn: _variant(bn, GpreRBN1d, GpreRBN2d).from_bn(bn, alpha=alpha, gradient=gradient)
+    return lambda bn: _from_bn(bn, GpreRBN1d, GpreRBN2d, alpha=alpha, gradient=gradient)
 
 
 def rbn(alpha: float = 0.05) -> NormFactory:
     """Factory of robust layers (RoTTA)."""
-    return lambda bn: _variant(bn, RBN1d, RBN2d).from_bn(bn, alpha=alpha)
+    return lambda bn: _from_bn(bn, RBN1d, RBN2d, alpha=alpha)
 
 
 def batch_stats() -> NormFactory:
     """Factory of layers that normalise by the current batch (BN, PL, TENT, CoTTA)."""
-    return lambda bn: _variant(bn, BatchStatsBN1d, BatchStatsBN2d).from_bn(bn)
+    return lambda bn: _from_bn(bn, BatchStatsBN1d, BatchStatsBN2d)
 
 
 def iabn(k: float = 4.0, alpha: float = 0.01) -> NormFactory:
     """Factory of instance-aware layers (NOTE)."""
-    return lambda bn: _variant(bn, IABN1d, IABN2d).from_bn(bn, k=k, alpha=alpha)
+    return lambda bn: _from_bn(bn, IABN1d, IABN2d, k=k, alpha=alpha)
 
 
 def gated() -> NormFactory:
     """Factory of layers whose statistics follow the stream through a gate (GRoTTA+)."""
-    return lambda bn: _variant(bn, GatedBN1d, GatedBN2d).from_bn(bn)
+    return lambda bn: _from_bn(bn, GatedBN1d, GatedBN2d)
 
 
 def balanced(num_classes: int, eta: float = 0.01, gamma: float = 0.0) -> NormFactory:
     """Factory of layers with statistics of their own for each class (TRIBE)."""
-    return lambda bn: _variant(bn, BalancedBN1d, BalancedBN2d).from_bn(
-        bn, num_classes=num_classes, eta=eta, gamma=gamma
-    )
+    return lambda bn: _from_bn(bn, BalancedBN1d, BalancedBN2d, num_classes=num_classes, eta=eta, gamma=gamma)
 
 
-def _variant(bn: _BatchNorm, flat: type[AdaptiveNorm], spatial: type[AdaptiveNorm]) -> type[AdaptiveNorm]:
+def _from_bn(bn: _BatchNorm, flat: type[AdaptiveNorm], spatial: type[AdaptiveNorm], **options: Any) -> AdaptiveNorm:
+    """The layer that continues from ``bn``; one without statistics of the source keeps using the batch's."""
     if isinstance(bn, nn.BatchNorm3d):
         raise TypeError("BatchNorm3d has no adaptive counterpart: grotta adapts image classifiers (NCHW)")
-    return flat if isinstance(bn, nn.BatchNorm1d) else spatial
+    if bn.running_mean is None and flat.needs_running_statistics:
+        flat, spatial, options = BatchStatsBN1d, BatchStatsBN2d, {}
+    return (flat if isinstance(bn, nn.BatchNorm1d) else spatial).from_bn(bn, **options)
 
 
 def _convert(bn: _BatchNorm, path: str, factory: NormFactory) -> nn.Module:
@@ -132,7 +134,7 @@ def _with_what_it_carries(bn: _BatchNorm, new: nn.Module, factory: NormFactory) 
     """Convert a subclass whose forward does more than normalise, such as timm's ``BatchNormAct2d``.
 
     The layer's own sub-modules (drop, act) are run after the new norm, in order; whether that is really all the
-    subclass does is not believed but tried, on random features.
+    subclass does is verified on random features.
     """
     carried = nn.Sequential(*bn.children())
     plain = (nn.BatchNorm1d if isinstance(bn, nn.BatchNorm1d) else nn.BatchNorm2d)(

@@ -54,8 +54,8 @@ def shared_copy(model: nn.Module, *, warn: bool = True) -> nn.Module:
         memo[id(buffer)] = _view(buffer)
     for module in model.modules():
         # Weights that a hook computes and activations that a forward pass left behind carry a graph.
-        memo |= {id(tensor): _view(tensor) for tensor in _tensors(vars(module)) if not tensor.is_leaf}
-    memo |= _without_hooks(model, warn)
+        memo |= {id(tensor): _view(tensor) for tensor in tensors_in(vars(module)) if not tensor.is_leaf}
+    memo |= without_hooks(model, warn)
     return copy.deepcopy(model, memo).eval()
 
 
@@ -83,19 +83,19 @@ def _view(tensor: Tensor) -> Tensor:
     return tensor.detach().clone() if tensor.is_inference() else tensor.detach()
 
 
-def _tensors(value: object) -> Iterator[Tensor]:
+def tensors_in(value: object) -> Iterator[Tensor]:
     """The tensors in ``value`` and in the plain containers in it."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, dict):
         for part in value.values():
-            yield from _tensors(part)
+            yield from tensors_in(part)
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from _tensors(part)
+            yield from tensors_in(part)
 
 
-def _without_hooks(model: nn.Module, warn: bool) -> dict[int, object]:
+def without_hooks(model: nn.Module, warn: bool) -> dict[int, object]:
     """A deepcopy memo that replaces hook tables by copies without the caller's hooks."""
     memo: dict[int, object] = {}
     dropped: list[str] = []

@@ -1,0 +1,60 @@
+"""Undo a step that failed half-way."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from grotta.methods.state import Stateful, optimizer_tensors, own_tensors
+
+# Methods that train whole networks are not copied at every step: they write to their weights last of all.
+_LARGEST_SHARE = 0.25
+
+
+class Rollback:
+    """Keeps what a step may change, so that a step which fails can be undone.
+
+    That is the adapter's own parameters and statistics, its optimizer, its generator and, image by image, its memory.
+    Copies are made into tensors that are kept from step to step. Parameters of a size comparable to the model's are not
+    copied.
+    """
+
+    def __init__(self) -> None:
+        self._live: list[Tensor] = []
+        self._kept: list[Tensor] = []
+        self._copies_parameters: bool | None = None
+
+    def mark(self, adapter: Stateful) -> None:
+        """Remember the state that :meth:`undo` goes back to."""
+        optimizer = [tensor for _, tensor in optimizer_tensors(adapter.optimizer)]
+        own = dict(own_tensors(adapter))
+        if self._copies_parameters is None:
+            self._copies_parameters = (
+                _size(own.values()) <= _LARGEST_SHARE * _size([*adapter.model.parameters(), *adapter.model.buffers()])
+                or _size(own.values()) < 2**20
+            )
+        small = [*own.values(), *optimizer] if self._copies_parameters else []
+        if [t.data_ptr() for t in small] != [t.data_ptr() for t in self._live]:
+            self._live, self._kept = small, [tensor.detach().clone() for tensor in small]
+        elif small:
+            torch._foreach_copy_(self._kept, self._live)
+        self._had_state = bool(optimizer)
+        self._drawn = adapter.generator.get_state()
+        if adapter.memory is not None:
+            adapter.memory.mark()
+
+    def undo(self, adapter: Stateful) -> None:
+        """Go back to the state that was marked."""
+        if adapter.optimizer is not None:
+            adapter.optimizer.zero_grad()
+            if not self._had_state:
+                adapter.optimizer.state.clear()
+        if self._live:
+            torch._foreach_copy_([tensor.detach() for tensor in self._live], self._kept)
+        adapter.generator.set_state(self._drawn)
+        if adapter.memory is not None:
+            adapter.memory.roll_back()
+
+
+def _size(tensors: Iterable[Tensor]) -> int:
+    return sum(tensor.untyped_storage().nbytes() for tensor in tensors)
