@@ -11,7 +11,7 @@ from grotta.serve.tensors import Array
 
 SECONDS, BUCKETS, SLOTS = 2, 150, 12
 _SUMS = ("images", "entropy", "confidence", "adapted", "skipped", "correct", "scored", "reference", "referenced")
-_LATEST = ("agreement", "estimated_accuracy", "lag", "loss", "zeta", "bank_size")
+_LATEST = ("agreement", "estimated_accuracy", "source_accuracy", "lag", "loss", "zeta", "bank_size")
 _COLUMNS = {name: i for i, name in enumerate((*_SUMS, *_LATEST))}
 FRAMES, FRAME_SIDE = 8, 64
 

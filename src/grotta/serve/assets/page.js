@@ -160,7 +160,7 @@ async function drawDetail() {
   const mix = plot();
   add(card("Predicted classes", "share of answers", mix, legend(data.classes.map((row) => [row.label, `c${row.slot}`]))), mix,
     (h) => shareChart(h, { rows: data.classes, seconds, label: "Share of each predicted class" }));
-  const health = [["confidence", "confidence", "blue"], ["agreement", "agreement with the source", "violet"], ["estimated_accuracy", "estimated accuracy", "accent"]]
+  const health = [["confidence", "confidence", "blue"], ["agreement", "agreement with the source", "violet"], ["estimated_accuracy", "estimated accuracy", "accent"], ["source_accuracy", "the frozen model's, estimated", "frozen"]]
     .filter(([field]) => s[field].some((v) => v !== null));
   const trust = plot();
   add(card("How sure it is", "", trust, legend(health.map(([, title, kind]) => [title, `k-${kind}`]))), trust,
