@@ -54,7 +54,8 @@ class Driver(threading.Thread):
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False)
         self.names, self.stop = names, stop
         self.steps: dict[str, int] = {}
-        self.answered: dict[str, list[float]] = {name: [] for name in names}
+        self.answered: dict[str, list[tuple[float, float]]] = {name: [] for name in names}  # when asked, when answered
+        self.asked: dict[str, float] = {}  # since when, for a stream whose answer is awaited
         self.refused = 0
 
     def run(self) -> None:
@@ -69,6 +70,7 @@ class Driver(threading.Thread):
     def send(self, name: str, seed: int) -> None:
         body, length = binary_request(pictures(1, seed), name, wait=True)
         headers = {"Inference-Header-Content-Length": length, "X-Grotta-Stream": name}
+        self.asked.setdefault(name, time.time())
         try:
             answer = self.client.post("/v2/models/m/infer", content=body, headers=headers)
         except httpx.HTTPError:
@@ -76,7 +78,7 @@ class Driver(threading.Thread):
             time.sleep(0.2)
             return
         if answer.status_code == 200:
-            self.answered[name].append(time.time())
+            self.answered[name].append((self.asked.pop(name), time.time()))
             self.steps[name] = answer.json()["parameters"]["step"]
         else:
             self.refused += 1
@@ -112,13 +114,18 @@ def takeover(folder: Path, *, streams: int, before: float, after: float, drivers
         for server in servers:
             server.stop()
     answered = {name: times for thread in threads for name, times in thread.answered.items()}
-    return judge(servers, steps, answered, killed, sum(thread.refused for thread in threads))
+    unanswered = [name for thread in threads for name, since in thread.asked.items() if time.time() - since > 10]
+    return judge(servers, steps, answered, killed, unanswered) | {"refused": sum(thread.refused for thread in threads)}
 
 
 def judge(
-    servers: list[Server], steps: dict[str, int], answered: dict[str, list[float]], killed: float, refused: int
+    servers: list[Server],
+    steps: dict[str, int],
+    answered: dict[str, list[tuple[float, float]]],
+    killed: float,
+    unanswered: list[str],
 ) -> dict[str, Any]:
-    """How long each stream was away, how old it came back, and whether two servers ever had it at once."""
+    """How long streams waited after the kill, how old they came back, and whether two servers ever had one at once."""
     requests = sorted(
         (line for server in servers for line in server.events("request") if "epoch" in line),
         key=lambda line: line["time"],
@@ -136,20 +143,19 @@ def judge(
             resumed.setdefault(name, line["step"])
         newest[name] = max(epoch, newest.get(name, 0))
     two_owners += [f"{key}: {found}" for key, found in owners.items() if len(found) > 1]
-    away = {
-        name: min((t for t in times if t > killed), default=float("inf")) - killed for name, times in answered.items()
-    }
+    after = {name: [pair for pair in pairs if pair[1] > killed] for name, pairs in answered.items()}
+    waits = {name: pairs[0][1] - max(killed, pairs[0][0]) for name, pairs in after.items() if pairs}
     behind = {name: steps[name] - (step - 1) for name, step in resumed.items() if name in steps}
     return {
         "streams": len(answered),
         "answers": len(requests),
-        "not_answered_after": [name for name, wait in away.items() if wait == float("inf")],
-        "longest_away_seconds": round(max((wait for wait in away.values() if wait < float("inf")), default=0.0), 2),
+        "answered_after": len(waits),
+        "still_waiting": unanswered,
+        "longest_wait_seconds": round(max(waits.values(), default=0.0), 2),
         "taken_over": len(resumed),
         "most_steps_lost": max(behind.values(), default=0),
         "checkpoint_steps": EVERY,
         "two_owners": two_owners,
-        "refused_meanwhile": refused,
     }
 
 
