@@ -89,7 +89,9 @@ def test_the_wheel_in_a_new_environment_runs_the_example_of_the_readme(distribut
     """torch and numpy are those of this environment: they are gigabytes, and not what is tested."""
     venv.create(tmp_path / "env", with_pip=True, system_site_packages=False)
     python = tmp_path / "env" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-deps", distributions[1]], check=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    install = [python, "-m", "pip", "install", "--quiet", "--no-deps", distributions[1]]
+    subprocess.run(install, check=True, env=environment, cwd=tmp_path)
     site = next((tmp_path / "env" / "lib").glob("python*/site-packages"))
     here = Path(next(path for path in sys.path if path.endswith("site-packages")))
     (site / "shared.pth").write_text(f"{here}\n")
@@ -98,7 +100,6 @@ def test_the_wheel_in_a_new_environment_runs_the_example_of_the_readme(distribut
     printed = re.search(r"It prints `(\{.+\})`", readme)[1]
     script = tmp_path / "example.py"
     script.write_text(f"{example}\nprint(grotta.__file__)\n", encoding="utf-8")
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     run = subprocess.run([python, script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     lines = run.stdout.splitlines()
