@@ -37,7 +37,7 @@ def test_situations_differ_in_all_that_a_user_may_not_know():
     assert values("dataset") == {"fashion-c", "cifar10-c", "cifar100-c", "imagenet-c", "pklot"}  # 10, 100, 1000, 2
 
 
-def test_no_situation_has_a_corruption_that_settings_were_chosen_on():
+def test_no_situation_has_a_corruption_that_is_set_aside_for_choosing_settings():
     domains = {domain for one in SITUATIONS for domain in one.base.domains}
     assert not [name for name in domains if name.startswith(("shot_noise", "contrast", "frost"))]
 

@@ -25,7 +25,7 @@ def reproduce(
     grid: GridOptions,
     workers: WorkerOptions,
     options: RunOptions,
-    quick: Annotated[bool, typer.Option("--quick", help="Of matrix, the situations that take ten minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Of matrix, eight situations for a short run.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="Show all names and exit.")] = False,
 ) -> None:
     """Reproduce a table or figure of the paper in the report, with the paper's numbers beside ours.

@@ -11,7 +11,7 @@ from grotta.bench.spec import CellSpec
 from grotta.data.stand_ins import GARBAGE
 from grotta.data.variants import Variant
 
-# None of shot noise, contrast and frost: on these, settings were chosen.
+# None of shot noise, contrast and frost: these are set aside for choosing settings.
 DOMAINS = ("motion_blur", "fog", "gaussian_noise", "jpeg_compression")
 LENGTH = 2000
 EVERY = (*DOMAINS, "snow", "defocus_blur", "zoom_blur", "brightness", "elastic_transform", "pixelate", "impulse_noise")
@@ -26,7 +26,7 @@ class Situation:
     Attributes:
         name: in tables; it says what is different.
         base: a spec with everything but the method and the seeds.
-        quick: whether it is one of the few that take ten minutes.
+        quick: whether it is one of the few for a short run.
     """
 
     name: str
