@@ -96,3 +96,13 @@ def test_labels_are_gone_after_the_block_however_it_ends():
     with pytest.raises(RuntimeError), labelled(net, torch.tensor([0])):
         raise RuntimeError
     assert net[1].labels is None
+
+
+def test_tokens_flattened_into_the_batch_are_positions_of_their_images():
+    x, labels = torch.rand(4, 6, 3), torch.tensor([0, 1, 1, 2])  # images, tokens, channels
+    layers = [BalancedBN1d.from_bn(nn.BatchNorm1d(3), num_classes=3, eta=0.1) for _ in range(2)]
+    for layer in layers:
+        layer.labels = labels
+    flat, apart = layers[0](x.flatten(0, 1)), layers[1](x.movedim(1, 2))
+    torch.testing.assert_close(flat, apart.movedim(1, 2).flatten(0, 1))
+    torch.testing.assert_close(layers[0].class_mean, layers[1].class_mean)

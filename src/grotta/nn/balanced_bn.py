@@ -58,7 +58,12 @@ class BalancedBN1d(AdaptiveNorm):
         return torch.addcmul(per_channel(shift, x), x, per_channel(scale, x)).to(x.dtype)
 
     def _move(self, x: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Move the statistics by ``x``; returns mean and variance over all classes, with their gradient."""
+        """Move the statistics by ``x``; returns mean and variance over all classes, with their gradient.
+
+        Tokens that were flattened into the batch, as LeViT does, are positions of their images.
+        """
+        if len(x) != len(labels):
+            x = x.unflatten(0, (len(labels), -1)).movedim(1, -1)
         means, variances = self._of_each_image(x)
         of_class = torch.nn.functional.one_hot(labels, self.num_classes).to(means.dtype).T  # (classes, B)
         count = of_class.sum(1, keepdim=True)
