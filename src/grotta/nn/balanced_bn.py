@@ -63,7 +63,7 @@ class BalancedBN1d(AdaptiveNorm):
         Tokens that were flattened into the batch, as LeViT does, are positions of their images.
         """
         if len(x) != len(labels):
-            x = x.unflatten(0, (len(labels), -1)).movedim(1, -1)
+            x = x.reshape(len(labels), -1, *x.shape[1:]).movedim(1, -1)
         means, variances = self._of_each_image(x)
         of_class = torch.nn.functional.one_hot(labels, self.num_classes).to(means.dtype).T  # (classes, B)
         count = of_class.sum(1, keepdim=True)
