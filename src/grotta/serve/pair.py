@@ -64,13 +64,14 @@ class Pair:
         return int(own + store + modules * _MODULE_BYTES)
 
     def _follow(self) -> None:
-        """Give the twin the learner's norm states, the state of its output adaptation and its count of steps."""
+        """Give the twin the learner's norm states, its output adaptation's state, its count of steps and its draws."""
         if not self.learns:
             return
         with self._lock, torch.inference_mode(False), torch.no_grad():
             torch._foreach_copy_(_own(self._twin), _own(self.learner))
             self._twin.output.load_state_dict(self.learner.output.state_dict())
             self._twin.step = self.learner.step
+            self._twin.generator.set_state(self.learner.generator.get_state())
 
 
 _MODULE_BYTES = 4096  # of a layer without its tensors; measured, see docs/serve.md
