@@ -17,6 +17,7 @@ class ClassMoments(NamedTuple):
 def class_moments(features: Tensor, labels: Tensor, num_classes: int) -> ClassMoments:
     """Moments of ``features`` (B, d) of the classes ``labels`` (B,).
 
+    >>> import torch
     >>> moments = class_moments(torch.tensor([[1.0], [3.0], [5.0]]), torch.tensor([0, 0, 1]), 2)
     >>> moments.samples.T, moments.mean.T, moments.var.T
     (tensor([[2., 1.]]), tensor([[2., 5.]]), tensor([[2., 0.]]))
@@ -31,6 +32,7 @@ def class_moments(features: Tensor, labels: Tensor, num_classes: int) -> ClassMo
 def merge(left: ClassMoments, right: ClassMoments) -> ClassMoments:
     """Moments of the samples of both.
 
+    >>> import torch
     >>> x, y = torch.randn(20, 3), torch.arange(20) % 4
     >>> merged = merge(class_moments(x[:9], y[:9], 4), class_moments(x[9:], y[9:], 4))
     >>> all(torch.allclose(a, b, atol=1e-6) for a, b in zip(merged, class_moments(x, y, 4)))

@@ -115,11 +115,12 @@ class GRoTTAPlus(Adapter):
         networks = (self.source, self.instance, self.tracked)
         with observing() as observations:
             said = {expert: networks[expert](inputs) for expert in asked}
-        logs = torch.stack([said[expert][0].to(self.wide).log_softmax(1) for expert in asked], 1)  # (B, E, classes)
-        confidence, answers = logs.max(2)
-        seen = Seen(observations, answers, confidence.exp().sum(0)) if everyone else Seen(observations, None, None)
-        weights = self._record_after(seen).accuracies()[asked] ** self.sharpness
-        pooled = torch.einsum("e,bec->bc", weights / weights.sum(), logs)
+        with torch.autocast(self.device.type, enabled=False):
+            logs = torch.stack([said[expert][0].to(self.wide).log_softmax(1) for expert in asked], 1)  # (B, E, classes)
+            confidence, answers = logs.max(2)
+            seen = Seen(observations, answers, confidence.exp().sum(0)) if everyone else Seen(observations, None, None)
+            weights = self._record_after(seen).accuracies()[asked] ** self.sharpness
+            pooled = torch.einsum("e,bec->bc", weights / weights.sum(), logs)
         return Prediction(pooled, said[asked[-1]][1], extra=seen)
 
     def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
@@ -130,12 +131,13 @@ class GRoTTAPlus(Adapter):
         assert isinstance(seen, Seen)
         for layer, observation in seen.observations:
             layer.move(observation)
-        after = self._record_after(seen)
-        self.record.take(after)
-        accuracy = after.accuracies()
-        weights = accuracy**self.sharpness
-        if seen.answers is not None and self.experts < 3:
-            self.order.copy_(weights.argsort(descending=True))
+        with torch.autocast(self.device.type, enabled=False):
+            after = self._record_after(seen)
+            self.record.take(after)
+            accuracy = after.accuracies()
+            weights = accuracy**self.sharpness
+            if seen.answers is not None and self.experts < 3:
+                self.order.copy_(weights.argsort(descending=True))
         chance = 1 / self.num_classes
         estimated = chance + (1 - chance) * accuracy
         return Learned(

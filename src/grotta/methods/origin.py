@@ -15,8 +15,11 @@ class Origin:
     >>> origin = Origin([weight])
     >>> _ = weight.data.fill_(3.0)
     >>> origin.pull_(0.5)
-    >>> weight.data, origin.restore_() or weight.data
-    (tensor([2., 2.]), tensor([1., 1.]))
+    >>> weight.data
+    tensor([2., 2.])
+    >>> origin.restore_()
+    >>> weight.data
+    tensor([1., 1.])
     """
 
     def __init__(self, trained: Iterable[nn.Parameter]) -> None:

@@ -143,6 +143,10 @@ class StreamPrior(OutputAdaptation):
         self._state = reading.after
 
     def _read(self, probs: Tensor) -> Reading:
+        with torch.autocast(probs.device.type, enabled=False):  # sums of evidence are not for half precision
+            return self._read_exactly(probs)
+
+    def _read_exactly(self, probs: Tensor) -> Reading:
         before = self._state
         state = {name: tensor.to(probs) for name, tensor in before.items()}
         share = len(probs) / SAMPLES

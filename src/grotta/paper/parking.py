@@ -52,8 +52,10 @@ def _choices(domains: Sequence[str]) -> Mapping[str, Any]:
 
 def by_hour(result: CellResult, domain: int, values: Values) -> list[tuple[float, float]]:
     """The mean of ``values`` (images,), in per cent, for each hour of the day with enough images of a domain."""
+    times = result.records.get("time")
+    if times is None:
+        return []
     here = np.repeat(result.records["domain"], result.records["size"]) == domain
-    times = result.records["time"]
     hours = times // 3600 % 24
     here &= times != rec.NO_TIME
     found = []

@@ -351,7 +351,7 @@ def test_the_memory_is_as_large_as_what_it_holds_when_it_is_full(
         ({"stream": "magic"}, "stream must be one of 'ptta'"),
         ({"dataset": "magic"}, "dataset must be folder:PATH"),
         ({"domains": ("magic",)}, "domains"),
-        ({"model": "magic"}, "no network 'magic'"),
+        ({"model": "magic"}, "got 'magic'"),
         ({"options": {"magic": 1}}, "magic"),
     ],
 )
