@@ -1,0 +1,197 @@
+import copy
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from grotta.nn import GatedBN1d, GatedBN2d, observing
+from grotta.nn import gated_bn as G
+
+CHANNELS = 3
+
+
+def a_layer(dtype=torch.float64, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    bn = nn.BatchNorm2d(CHANNELS).to(dtype)
+    with torch.no_grad():
+        for tensor in (bn.weight, bn.bias, bn.running_mean):
+            tensor.copy_(torch.randn(CHANNELS, generator=generator))
+        bn.running_var.copy_(torch.rand(CHANNELS, generator=generator) + 0.5)
+    return GatedBN2d.from_bn(bn), bn.eval()
+
+
+def some(n, shift=0.0, *, scale=1.0, seed=0, dtype=torch.float64, spread=0.3):
+    """Images whose own means differ by ``spread``."""
+    generator = torch.Generator().manual_seed(seed)
+    own = spread * torch.randn(n, CHANNELS, 1, 1, generator=generator, dtype=torch.float64)
+    return (scale * torch.randn(n, CHANNELS, 4, 4, generator=generator, dtype=torch.float64) + own + shift).to(dtype)
+
+
+def show(layer, x):
+    """Normalise a batch as a method does, and move on."""
+    with observing() as seen:
+        y = layer(x)
+    for one, observation in seen:
+        one.move(observation)
+    return y
+
+
+class FilterByHand:
+    """The gate in plain Python numbers."""
+
+    def __init__(self, layer):
+        self.mean, self.var = layer.running_mean.tolist(), layer.running_var.tolist()
+        self.uncertainty, self.noise, self.eps = 0.0, 0.0, layer.eps
+
+    def see(self, x):
+        n = len(x)
+        values = [x[:, c].flatten().tolist() for c in range(CHANNELS)]
+        mean = [sum(v) / len(v) for v in values]
+        var = [sum((a - m) ** 2 for a in v) / len(v) for v, m in zip(values, mean)]
+        spread = 0.0
+        if n > 1:
+            for c in range(CHANNELS):
+                own = [image[c].mean().item() for image in x]
+                middle = sum(own) / n
+                spread += sum((o - middle) ** 2 for o in own) / (n - 1) / (self.var[c] + self.eps) / CHANNELS
+        surprise = 0.0
+        for c in range(CHANNELS):
+            scale = self.var[c] + self.eps
+            surprise += (mean[c] - self.mean[c]) ** 2 / scale / CHANNELS
+            surprise += 0.5 * math.log((var[c] + self.eps) / scale) ** 2 / CHANNELS
+        if first := self.noise == 0:
+            self.noise = max(G.FIRST_NOISE * (spread if n > 1 else surprise), 1e-6 * n)
+            self.uncertainty = surprise
+        noise = self.noise / n
+        if not first and surprise > G.JUMP * (self.uncertainty + noise):
+            self.uncertainty = max(surprise - noise, self.uncertainty)
+        gain = min(max(self.uncertainty / (self.uncertainty + noise), 0), G.MOST)
+        share = n / G.SAMPLES
+        self.mean = [m + gain * (b - m) for m, b in zip(self.mean, mean)]
+        self.var = [v + gain * (b - v) for v, b in zip(self.var, var)]
+        self.uncertainty = (1 - gain) * self.uncertainty + G.DRIFT * share * self.noise / G.SAMPLES
+        if not first:
+            pace = 1 - (1 - G.LEARNS_NOISE) ** share
+            self.noise += pace * (min(surprise, G.CLIP * noise) * n - self.noise)
+        self.noise = max(self.noise, 0.5 * spread)
+
+
+@pytest.mark.parametrize("sizes", [(8, 8, 8, 8), (1, 1, 1, 1), (64, 3, 1, 20)])
+def test_statistics_move_as_in_the_loop(sizes):
+    layer, _ = a_layer()
+    by_hand = FilterByHand(layer)
+    for place, n in enumerate(sizes):
+        x = some(n, shift=2.0 * (place // 2), seed=place)
+        show(layer, x)
+        by_hand.see(x)
+        torch.testing.assert_close(layer.running_mean, torch.tensor(by_hand.mean, dtype=torch.float64))
+        torch.testing.assert_close(layer.running_var, torch.tensor(by_hand.var, dtype=torch.float64))
+        assert layer.uncertainty.item() == pytest.approx(by_hand.uncertainty)
+        assert layer.noise.item() == pytest.approx(by_hand.noise)
+
+
+def test_a_batch_is_normalised_by_the_statistics_as_it_moves_them():
+    layer, bn = a_layer()
+    x = some(8, 1.0)
+    torch.testing.assert_close(layer(x), bn(x))  # nobody observes: the source's
+    y = show(layer, x)
+    mean, var = layer.running_mean, layer.running_var
+    assert not torch.allclose(mean, bn.running_mean)
+    torch.testing.assert_close(y, F.batch_norm(x, mean, var, layer.weight, layer.bias, False, 0.0, layer.eps))
+    torch.testing.assert_close(layer(x), y)
+
+
+def test_nothing_moves_until_it_is_told_to():
+    layer, _ = a_layer()
+    before = copy.deepcopy(layer.state_dict())
+    with observing() as seen:
+        layer(some(8, 1.0))
+    assert len(seen) == 1
+    assert all(torch.equal(before[name], tensor) for name, tensor in layer.state_dict().items())
+
+
+def test_a_new_domain_is_followed_at_once():
+    layer, _ = a_layer()
+    for seed in range(30):
+        show(layer, some(64, seed=seed))
+    old = layer.running_mean.clone()
+    show(layer, some(64, 4.0, scale=2.0, seed=99))
+    moved = (layer.running_mean - old) / 4
+    assert bool((moved > 0.8).all())
+
+
+def test_usual_batches_move_settled_statistics_little():
+    layer, _ = a_layer()
+    for seed in range(30):
+        show(layer, some(64, seed=seed))
+    old = layer.running_mean.clone()
+    show(layer, some(64, seed=99))
+    assert (layer.running_mean - old).abs().max() < 0.02
+
+
+def test_where_every_batch_is_of_one_class_statistics_are_patient():
+    """Class means at -0.5, 0 and 0.5, one class a batch: after a while no batch drags the statistics along."""
+    layer, _ = a_layer()
+    generator = torch.Generator().manual_seed(0)
+    means = []
+    for seed in range(120):
+        kind = int(torch.randint(3, (), generator=generator)) - 1
+        show(layer, some(32, 0.5 * kind, seed=seed))
+        means.append(layer.running_mean.mean().item())
+    late = means[60:]
+    assert max(late) - min(late) < 0.3
+    assert abs(sum(late) / len(late)) < 0.2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_single_images_and_types(dtype):
+    layer, _ = a_layer(dtype)
+    for seed in range(20):
+        y = show(layer, some(1, seed=seed, dtype=dtype))
+        assert y.dtype == dtype
+        assert y.isfinite().all()
+    assert layer.running_mean.dtype == dtype
+
+
+def test_half_precision_features_move_full_precision_statistics():
+    layer, _ = a_layer(torch.float32)
+    exact, _ = a_layer(torch.float32)
+    x = some(16, 1.0, dtype=torch.bfloat16)
+    layer.move(layer._observe(x))
+    show(exact, x.float())
+    assert layer.running_mean.dtype == torch.float32
+    torch.testing.assert_close(layer.running_mean, exact.running_mean, atol=2e-2, rtol=0)
+
+
+def test_constant_input_is_no_trouble():
+    layer, _ = a_layer()
+    for _ in range(10):
+        assert show(layer, torch.zeros(4, CHANNELS, 4, 4, dtype=torch.float64)).isfinite().all()
+    assert all(value.isfinite().all() for value in layer.gate)
+
+
+def test_copies_and_restored_states_go_on_alike():
+    layer, _ = a_layer()
+    for seed in range(5):
+        show(layer, some(8, seed=seed))
+    twin, (restored, _) = copy.deepcopy(layer), a_layer(seed=5)
+    restored.load_state_dict(layer.state_dict())
+    x = some(8, 1.0, seed=9)
+    y = show(layer, x)
+    assert torch.equal(y, show(twin, x))
+    assert torch.equal(y, show(restored, x))
+
+
+def test_observers_nest_and_other_shapes_are_refused():
+    layer, _ = a_layer()
+    with observing() as outer:
+        with observing() as inner:
+            layer(some(2))
+        layer(some(2))
+    assert (len(outer), len(inner)) == (1, 1)
+    with pytest.raises(ValueError, match="must have rank 4"):
+        layer(torch.zeros(2, CHANNELS, dtype=torch.float64))
+    flat = GatedBN1d.from_bn(nn.BatchNorm1d(CHANNELS))
+    assert show(flat, torch.randn(4, CHANNELS)).shape == (4, CHANNELS)
