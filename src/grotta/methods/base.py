@@ -15,6 +15,7 @@ from grotta._check import check_flag, check_seed, check_type
 from grotta.methods.arguments import check_floats, check_option_names, settle_output
 from grotta.methods.description import Description, describe
 from grotta.methods.finite import FiniteWatch
+from grotta.methods.guard import Guard
 from grotta.methods.rollback import Rollback
 from grotta.methods.state import own_names
 from grotta.methods.step import Batch, Learned, Pending, Prediction
@@ -57,12 +58,15 @@ class Adapter(Stepping):
         channels_last: run the network in that memory format, the faster one for convolutions.
         compile: run the networks through ``torch.compile``: a slow first batch for faster ones after it, the results
             the same up to rounding. Where that fails, as without a C++ compiler, a warning says so, once.
+        guard: run the source model beside, answer with it while adaptation seems to hurt, and go back to the last good
+            state if adaptation has collapsed (``docs/guard.md``); costs one forward pass.
     """
 
     title: ClassVar[str] = ""  # the name as people write it, in tables and figures
     place: ClassVar[int] = 1000  # rows of tables are sorted by it
     cost: ClassVar[float] = 7.0  # time of a step in forward passes of the source model, roughly
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {}}
+    contains_source: ClassVar[bool] = False  # whether the source is weighed in its predictions: no guard is needed
     adapts_nothing: ClassVar[bool] = False  # whether it leaves the model as it is on purpose
     reconstruction: ClassVar[bool] = False  # whether it is made from a paper alone, without public code to compare with
 
@@ -90,6 +94,7 @@ class Adapter(Stepping):
         check_input: bool = True,
         channels_last: bool = True,
         compile: bool = False,
+        guard: bool = False,
         **flat_output_options: Any,
     ) -> None:
         super().__init__()
@@ -111,6 +116,7 @@ class Adapter(Stepping):
         adaptation = settle_output(output, self.num_classes, output_options, flat_output_options)
         object.__setattr__(self, "output", adaptation)  # its state is saved under a name of its own, even if a module
         self._prefers_channels_last = check_flag("channels_last", channels_last)
+        self._wants_guard = check_flag("guard", guard)
         self._described = False
 
     # What a method defines -------------------------------------------------------------------------------------
@@ -180,6 +186,7 @@ class Adapter(Stepping):
         self.wide = self.dtype  # of probabilities and losses
         self._format: torch.memory_format | None = None
         self._build()
+        self._build_guard()
         self._own = own_names(self)
         self._finite, self._rollback = FiniteWatch(), Rollback()
         if not self._described:
@@ -196,6 +203,12 @@ class Adapter(Stepping):
                 del self._modules[name]
             self.memory, self.optimizer = None, None
             self._unadapted = self.network()
+
+    def _build_guard(self) -> None:
+        self._guard: Guard | None = None
+        if self._wants_guard and self._unadapted is None and not (self.contains_source or self.adapts_nothing):
+            self._guard = Guard(self.num_classes, device=self.device, dtype=self.wide)
+            self.beside = self.network().requires_grad_(False)
 
     def _say_what_adapts(self) -> None:
         self._described = True

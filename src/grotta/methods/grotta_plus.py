@@ -70,6 +70,7 @@ class GRoTTAPlus(Adapter):
         "fast": {"experts": 2, "probe_every": 8},
         "lite": {"experts": 1, "probe_every": 24},
     }
+    contains_source = True
     order: Tensor
 
     def __init__(

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Never, Self, cast
 import torch
 from torch import Tensor, nn
 
+from grotta.methods.guard import Guard
 from grotta.methods.state import Memory, gather_state, restore_state
 from grotta.methods.step_info import StepInfo
 from grotta.methods.turns import Turns
@@ -28,6 +29,7 @@ class Persistent(nn.Module):
     dtype: torch.dtype
     _own: frozenset[str]
     _version: int
+    _guard: Guard | None
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,14 +45,28 @@ class Persistent(nn.Module):
         state: dict[str, Tensor] = {} if destination is None else destination
         with self._turns.shared():
             state.update({prefix + key: tensor for key, tensor in gather_state(self).items()})
+            if self._guard is not None:
+                state.update({f"{prefix}guard.{key}": tensor for key, tensor in self._guard.state_dict().items()})
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True, assign: bool = False) -> None:
         """Continue from ``state_dict``; one that does not fit raises an error and changes nothing."""
         with self._turns.exclusive():
-            restore_state(self, state_dict)
+            self._restore_all(state_dict)
             self._version += 1
             self.last = None
+
+    def _restore_all(self, state: Mapping[str, Tensor]) -> None:
+        """Restore everything; a state without that of a guard lets the guard begin anew."""
+        if self._guard is None:
+            restore_state(self, state)
+            return
+        of_guard = {k.removeprefix("guard."): v for k, v in state.items() if k.startswith("guard.")}
+        guard = self._guard.anew()
+        if of_guard:
+            guard.load_state_dict(of_guard)
+        restore_state(self, {k: v for k, v in state.items() if not k.startswith("guard.")})
+        self._guard = guard
 
     def _load_from_state_dict(
         self,

@@ -40,7 +40,7 @@ class Pending:
     Made by :meth:`Adapter.answer` and used up by :meth:`Adapter.learn_from`; to skip the learning, drop it.
     """
 
-    __slots__ = ("batch", "draws", "learned", "output", "owner", "prediction", "probs", "version")
+    __slots__ = ("batch", "draws", "learned", "output", "owner", "prediction", "probs", "source", "version")
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class Pending:
         probs: Tensor,
         output: Output,
         draws: tuple[Tensor, Tensor] | None,
+        source: Tensor | None = None,
     ) -> None:
         self.owner = owner
         self.version = version  # of the adapter's state that answered
@@ -59,6 +60,7 @@ class Pending:
         self.probs = probs  # before output adaptation
         self.output = output
         self.draws = draws  # states of the generator before and after the answer, if it drew anything
+        self.source = source  # (B, classes), the source model's probabilities, if a guard watches
         self.learned = False
 
     def __len__(self) -> int:

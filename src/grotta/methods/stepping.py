@@ -4,7 +4,7 @@ import contextlib
 import threading
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 import torch
@@ -20,6 +20,7 @@ from grotta.methods.inputs import check_images, ordinary, to_float
 from grotta.methods.persistent import Persistent
 from grotta.methods.precision import caller_autocast
 from grotta.methods.rollback import Rollback
+from grotta.methods.state import gather_state, restore_state
 from grotta.methods.step import Batch, Learned, Pending, Prediction
 from grotta.methods.step_info import StepInfo
 from grotta.methods.wrapped import WrappedModel
@@ -43,6 +44,8 @@ class Stepping(Persistent, ABC):
     _prefers_channels_last: bool
     _finite: FiniteWatch
     _rollback: Rollback
+    _wants_guard: bool
+    beside: Network  # the source model, if a guard watches
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,10 +100,13 @@ class Stepping(Persistent, ABC):
             self._finite.check(logits, self._not_finite("predictions"))
             with torch.autocast(self.device.type, enabled=False):  # little work, which needs the precision
                 probs = logits.to(self.wide).softmax(1)
-                output = self.output.refine(probs, prediction.features.to(self.wide))
+            source = None if self._guard is None else self.beside(inputs)[0].to(self.wide).softmax(1)
+            answered = source if source is not None and self._guard is not None and self._guard.fallen else probs
+            with torch.autocast(self.device.type, enabled=False):
+                output = self.output.refine(answered, prediction.features.to(self.wide))
             after = generator.get_state()
         draws = None if torch.equal(before, after) else (before, after)
-        return Pending(self, self._version, Batch(images, inputs), prediction, probs, output, draws)
+        return Pending(self, self._version, Batch(images, inputs), prediction, probs, output, draws, source)
 
     def _learn_from(self, pending: Pending) -> StepInfo:
         """Remember and adapt; the caller has an exclusive turn."""
@@ -112,9 +118,11 @@ class Stepping(Persistent, ABC):
             if self.trains_on_prediction and pending.version != self._version:
                 prediction = self._infer(batch.images, record=True)[1]  # the recorded pass was of other parameters
             self._version += 1
+            start = gather_state(self) if self._guard is not None and self._guard.start is None else None
             learned = self._learn_or_undo(batch, prediction, output.probs)
             self.output.observe(pending.probs, pending.prediction.features.to(self.wide), output)
         self.step += 1
+        guarded = self._heed_guard(pending, start)
         self.last = StepInfo(
             step=self.step,
             batch_size=len(batch.images),
@@ -125,9 +133,27 @@ class Stepping(Persistent, ABC):
             entropy=GF.entropy(pending.probs).mean(),
             confidence=pending.probs.amax(1).mean(),
             bank_size=learned.bank_size,
-            extra={**output.numbers, **learned.numbers},
+            extra={**output.numbers, **learned.numbers, **guarded},
         )
         return self.last
+
+    @torch.inference_mode(False)
+    @torch.no_grad()
+    def _heed_guard(self, pending: Pending, start: dict[str, Tensor] | None) -> Mapping[str, Tensor | float]:
+        """Let the guard see the batch; go back, or take a snapshot, if it says so."""
+        guard = self._guard
+        if guard is None or pending.source is None:
+            return {"guard": 0.0, "rollbacks": 0.0} if self._wants_guard else {}
+        guard.start = guard.start or start
+        guard.watch(pending.source, pending.probs)
+        numbers = guard.numbers()
+        if guard.rollback_is_due():
+            now = {"generator": self.generator.get_state(), "step": torch.tensor(self.step, device="cpu")}
+            restore_state(self, {**guard.roll_back(), **now})
+            self._version += 1
+        elif guard.snapshot_is_due():
+            guard.keep(gather_state(self))
+        return {**numbers, "rollbacks": float(guard.rollbacks)}
 
     def _learn_or_undo(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
         """Learn; a step that fails, or that leaves NaN or infinity, is undone where that can be known at once."""

@@ -1,0 +1,51 @@
+"""Whether adaptation does harm, judged without labels."""
+
+import enum
+
+from torch import Tensor
+
+FALL, RETURN = 0.02, 0.0  # how far the adapted model must be behind to be dropped, and ahead to be taken back
+DIVERSITY = 0.5  # a model that uses less than this part of the classes that the source uses has collapsed
+
+
+class Verdict(enum.Enum):
+    """Which model to believe."""
+
+    SOURCE = "source"
+    ADAPTED = "adapted"
+
+
+def diversity(answered: Tensor) -> Tensor:
+    """How many classes are really used: the exponential of the entropy of counts (..., C).
+
+    >>> import torch
+    >>> diversity(torch.tensor([[5.0, 5.0, 0.0], [9.0, 0.0, 0.0]]))
+    tensor([2.0000, 1.0000])
+    """
+    shares = answered / answered.sum(-1, keepdim=True).clamp_min(1e-12)
+    return (-(shares * shares.clamp_min(1e-12).log()).sum(-1)).exp()
+
+
+def collapsed(answered: Tensor) -> Tensor:
+    """Whether the adapted model's answers have lost the variety that the source's have; counts (2, C), source first.
+
+    This comes before any comparison of confidence: a collapsed model is the most confident of all. Where the source,
+    too, says one thing only, as on a constant picture, nothing is concluded.
+    """
+    used = diversity(answered)
+    return used[1].lt(DIVERSITY * used[0])
+
+
+def judge(accuracies: Tensor, has_collapsed: Tensor, *, fallen: bool) -> Verdict:
+    """The model to believe, from the estimated ``accuracies`` (2,) of source and adapted model, with hysteresis.
+
+    >>> import torch
+    >>> near = torch.tensor([0.70, 0.69])
+    >>> no = torch.tensor(False)
+    >>> judge(near, no, fallen=False), judge(near, no, fallen=True), judge(near.flip(0), ~no, fallen=False)
+    (<Verdict.ADAPTED: 'adapted'>, <Verdict.SOURCE: 'source'>, <Verdict.SOURCE: 'source'>)
+    """
+    if has_collapsed:
+        return Verdict.SOURCE
+    ahead = float(accuracies[1] - accuracies[0])
+    return Verdict.ADAPTED if ahead > (RETURN if fallen else -FALL) else Verdict.SOURCE

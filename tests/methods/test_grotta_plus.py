@@ -1,0 +1,149 @@
+import pytest
+import torch
+from torch import nn
+
+import grotta
+from grotta.checks import batches, small_model
+from grotta.methods import create
+from grotta.methods.grotta_plus import INSTANCE, SOURCE, TRACKED
+from grotta.methods.track_record import LAGS, PRIOR, PRIOR_WEIGHS
+from grotta.nn import observing
+
+
+def passes(adapter):
+    """Counts forward passes of each reading from now on."""
+    counts = dict.fromkeys(("source", "instance", "tracked"), 0)
+    for name in counts:
+
+        def count(*_, name=name):
+            counts[name] += 1
+
+        getattr(adapter, name).register_forward_hook(count)
+    return counts
+
+
+def fashion(n=1000):
+    images, labels = grotta.data.load_clean("fashion", "test")
+    return torch.as_tensor(images[:n]), torch.as_tensor(labels[:n]).long()
+
+
+def error(adapter, images, labels, size=64):
+    wrong = [(adapter(x).argmax(1) != y).float() for x, y in zip(images.split(size), labels.split(size))]
+    return 100 * torch.cat(wrong).mean().item()
+
+
+def test_the_answer_is_the_weighted_mean_of_three_readings():
+    """The first batch, by hand: every weight comes from agreement, confidence and what is assumed at first."""
+    adapter = create("grotta+", small_model(torch.float64), output=None)
+    (x,) = batches((16,))
+    x = x.double()
+    adapter.infer(x)
+    with observing():
+        logs = [net(x)[0].log_softmax(1) for net in (adapter.source, adapter.instance, adapter.tracked)]
+    record = adapter.record.counts().after(
+        torch.stack([log.argmax(1) for log in logs], 1),
+        torch.stack([log.exp().amax(1).sum() for log in logs]),
+        adapter.keeps ** (16 / 64),
+    )
+    weights = [float(a) ** adapter.sharpness for a in record.accuracies()]
+    pooled = sum(w * log for w, log in zip(weights, logs)) / sum(weights)
+    torch.testing.assert_close(adapter(x), pooled.softmax(1))
+    assert adapter.last.extra["source_weight"] == pytest.approx(weights[SOURCE] / sum(weights))
+
+
+def test_the_record_counts_as_said():
+    adapter = create("grotta+", small_model(), output=None)
+    answers = torch.tensor([[0, 0, 1], [2, 2, 2]])
+    counts = adapter.record.counts().after(answers, torch.tensor([1.0, 1.2, 1.4]), keep=0.5)
+    twice = counts.after(answers, torch.tensor([1.0, 1.2, 1.4]), keep=0.5)
+    torch.testing.assert_close(twice.agreement, 1.5 * counts.agreement)
+    assert float(twice.images) == 3
+    assert twice.past.tolist() == [[-1] * 3] * (LAGS - 4) + 2 * answers.tolist()
+    assert counts.after(answers, counts.confidence, 0.5, following=False).past[: LAGS - 2].eq(-1).all()
+    first = adapter.record.counts().accuracies()
+    assert torch.allclose(first, first[0].expand(3))
+    assert 0 < PRIOR < 1 < PRIOR_WEIGHS
+
+
+def test_on_clean_pictures_it_is_about_as_good_as_the_source():
+    model = grotta.models.create_model("fashion_resnet8", weights="bundled")
+    images, labels = fashion()
+    plus = create("grotta+", model)
+    assert error(plus, images, labels) < error(create("source", model), images, labels) + 1.0
+    assert plus.last.extra["source_accuracy"] > 0.5
+
+
+def without_batch_norm():
+    pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(2, 8), pool, nn.Linear(8, 5))
+
+
+def without_statistics():
+    model = small_model()
+    model[1] = nn.BatchNorm2d(6, track_running_stats=False)
+    return model
+
+
+@pytest.mark.filterwarnings("ignore:method 'grotta")
+@pytest.mark.parametrize("make", [without_batch_norm, without_statistics])
+def test_a_network_that_can_be_read_in_one_way_is_read_so(make):
+    torch.manual_seed(0)
+    model = make()
+    plus, source = create("grotta+", model, output=None), create("source", model)
+    streamed, outside = create("grotta+", model), create("source", model, output="stream")
+    for x in batches():
+        torch.testing.assert_close(plus(x), source(x))
+        torch.testing.assert_close(streamed(x), outside(x))
+
+
+@pytest.mark.parametrize(("preset", "asked", "probes"), [("paper", 3, 48), ("fast", 2, 6), ("lite", 1, 2)])
+def test_presets_ask_fewer_readings_except_on_probes(preset, asked, probes):
+    adapter = create("grotta+", small_model(), preset=preset)
+    counts = passes(adapter)
+    for x in batches((4,) * 48):
+        adapter(x)
+    assert sum(counts.values()) == asked * (48 - probes) + 3 * probes
+
+
+def test_a_probe_settles_who_is_asked_next():
+    adapter = create("grotta+", small_model(), experts=1, probe_every=4)
+    counts = passes(adapter)
+    for place, x in enumerate(batches((4,) * 12)):
+        before = dict(counts)
+        best = ("source", "instance", "tracked")[int(adapter.order[0])]
+        adapter(x)
+        asked = {name for name in counts if counts[name] > before[name]}
+        assert asked == ({"source", "instance", "tracked"} if place % 4 == 0 else {best})
+    assert sorted(adapter.order.tolist()) == [SOURCE, INSTANCE, TRACKED]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"experts": 4}, "experts must be 1, 2 or 3, got 4"),
+        ({"experts": 0}, "experts must be at least 1, got 0"),
+        ({"probe_every": 0}, "probe_every must be at least 1"),
+        ({"sharpness": -1}, "sharpness must be at least 0"),
+        ({"memory": 2}, r"memory must be in \[0, 1\], got 2"),
+    ],
+)
+def test_mistaken_options_are_refused(options, says):
+    with pytest.raises(ValueError, match=says):
+        create("grotta+", small_model(), **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("garbage", ["noise", "constant"])
+def test_garbage_is_forgotten_within_twenty_batches(garbage):
+    model = grotta.models.create_model("fashion_resnet8", weights="bundled")
+    images, labels = fashion(4000)
+    generator = torch.Generator().manual_seed(0)
+    clean, poisoned = create("grotta+", model), create("grotta+", model)
+    for _ in range(300):
+        shape = (64, *images.shape[1:])
+        bad = torch.rand(shape, generator=generator) if garbage == "noise" else torch.full(shape, 0.5)
+        poisoned(bad)
+    for adapter in (clean, poisoned):
+        error(adapter, images[:1280], labels[:1280])
+    expected = error(clean, images[1280:], labels[1280:])
+    assert error(poisoned, images[1280:], labels[1280:]) < expected + 1
