@@ -31,6 +31,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as out:
         outcomes = run_grid(specs, out, executor="inline")
         results = [outcome for outcome in outcomes if isinstance(outcome, CellResult)]
+        if len(results) < len(specs):
+            raise RuntimeError(f"a cell failed: {[outcome for outcome in outcomes if outcome not in results]}")
         _files.write(TARGET, figure_svg(draw(results)).encode())
     print({result.spec.method: f"{result.error:.1f} %" for result in results})
 
