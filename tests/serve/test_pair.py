@@ -43,3 +43,18 @@ def test_a_pair_costs_norm_states_and_the_bank_not_weights():
     assert 100 * 3072 <= pair.nbytes() < 100 * 3072 + 2_500_000
     owned = sum(t.nbytes for n, t in pair.learner.named_parameters() if n in pair.learner._own)
     assert owned < weights / 10
+
+
+def test_the_source_answers_while_the_guard_has_fallen_back():
+    model = small_model()
+    pair, source = Pair(grotta.create("tent", model, guard=True, lr=0.5)), grotta.create("source", model)
+    x, y = batches((64, 64), seed=1)
+    pair.learn(x)
+    assert not torch.allclose(pair.answer(y), source.predict(y), atol=1e-3)
+    pair.learner._guard.fallen = True
+    pair._follow()
+    assert torch.allclose(pair.answer(y), pair.learner.predict(y), atol=1e-6)
+    assert torch.allclose(pair.answer(y), source.predict(y), atol=1e-6)
+    pair.learner._guard.fallen = False
+    pair._follow()
+    assert torch.allclose(pair.answer(y), pair.learner.predict(y), atol=1e-6)

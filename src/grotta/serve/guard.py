@@ -3,17 +3,19 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-# Numbers in StepInfo that count what the guard did: a count that grew is an event.
-COUNTERS = {"guard_fallbacks": "fallback", "guard_rollbacks": "rollback", "guard_resets": "reset"}
+EVENTS = ("fallback", "recovered", "rollback")
+_TOLD = ("agreement", "estimated_accuracy", "source_accuracy")
 
 
 def guard_events(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The events between two steps of one stream.
+    """The events between two steps of one stream: the source took over, gave back, or the stream was rolled back.
 
-    >>> list(guard_events({"guard_rollbacks": 0}, {"guard_rollbacks": 1, "agreement": 0.2}))
-    [('rollback', {'agreement': 0.2})]
+    >>> list(guard_events({"guard": 0.0, "rollbacks": 0.0}, {"guard": 1.0, "rollbacks": 0.0, "agreement": 0.2}))
+    [('fallback', {'agreement': 0.2})]
     """
-    known = {name: after[name] for name in ("agreement", "estimated_accuracy") if name in after}
-    for name, event in COUNTERS.items():
-        if (after.get(name) or 0) > (before.get(name) or 0):
-            yield event, known
+    known = {name: after[name] for name in _TOLD if name in after}
+    falls, fell = bool(after.get("guard")), bool(before.get("guard"))
+    if falls != fell:
+        yield ("fallback" if falls else "recovered"), known
+    if (after.get("rollbacks") or 0) > (before.get("rollbacks") or 0):
+        yield "rollback", known

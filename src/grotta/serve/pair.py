@@ -37,6 +37,7 @@ class Pair:
         self.learner = learner
         self.learns = learns(learner)
         self._twin = type(learner)(learner.model, **learner.arguments) if self.learns else learner
+        self._guard = self._twin._guard
         self._lock = threading.Lock()
         self._follow()
 
@@ -72,6 +73,11 @@ class Pair:
             self._twin.output.load_state_dict(self.learner.output.state_dict())
             self._twin.step = self.learner.step
             self._twin.generator.set_state(self.learner.generator.get_state())
+            # The learner's guard watches; the twin asks the source model, which costs a pass, only while it answers.
+            fallen = self.learner._guard is not None and self.learner._guard.fallen
+            self._twin._guard = self._guard if fallen else None
+            if self._guard is not None:
+                self._guard.fallen = fallen
 
 
 _MODULE_BYTES = 4096  # of a layer without its tensors; measured, see docs/serve.md
