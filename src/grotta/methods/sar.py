@@ -47,7 +47,7 @@ class SAR(SparingTent):
     (torch.Size([4, 5]), True)
     """
 
-    title, place, cost = "SAR", 120, 4.7
+    title, place, cost = "SAR", 120, 5.7
     mean_loss: Tensor
 
     def __init__(

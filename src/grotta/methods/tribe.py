@@ -47,7 +47,7 @@ class TRIBE(Adapter):
     (torch.Size([4, 5]), True)
     """
 
-    title, place, cost = "TRIBE", 150, 8.0
+    title, place, cost = "TRIBE", 150, 9.6
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "official": {"eta": 0.01, "gamma": 0.0, "margin": 0.05},
