@@ -34,12 +34,6 @@ def hugging_face() -> dict[str, Callable[[], nn.Module]]:
     images: dict[str, Any] = {"image_size": SMALL, "patch_size": 16, "num_labels": CLASSES}
     return {
         "ViTForImageClassification": lambda: hf.ViTForImageClassification(hf.ViTConfig(**sizes, **images)),
-        "DeiTForImageClassificationWithTeacher": lambda: hf.DeiTForImageClassificationWithTeacher(
-            hf.DeiTConfig(**sizes, **images)
-        ),
-        "Dinov2ForImageClassification": lambda: hf.Dinov2ForImageClassification(
-            hf.Dinov2Config(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, **images)
-        ),
         "ConvNextForImageClassification": lambda: hf.ConvNextForImageClassification(
             hf.ConvNextConfig(hidden_sizes=[16, 32, 48, 64], depths=[1, 1, 1, 1], num_labels=CLASSES)
         ),
