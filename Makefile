@@ -8,7 +8,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 export MALLOC_MMAP_THRESHOLD_ ?= 2147483647
 export MALLOC_TRIM_THRESHOLD_ ?= 2147483647
 
-.PHONY: bench test lint format types unit test-slow test-browser test-real test-ray dist parking speed architectures clean
+.PHONY: docs docs-check bench test lint format types unit test-slow test-browser test-real test-ray dist parking speed architectures clean
 
 bench: $(STAMP)                 ## the PTTA benchmark on the embedded data set
 	$(BIN)/grotta bench
@@ -58,6 +58,16 @@ parking: $(STAMP)               ## real cameras in recorded order, and docs/park
 	$(BIN)/grotta reproduce parking --out runs/parking
 	$(BIN)/grotta reproduce parking-all-weather --out runs/parking
 	$(BIN)/python scripts/parking_page.py runs/parking
+
+docs: $(VENV)/.docs             ## the documentation site, in build/docs/index.html; a warning or a broken link is an error
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
+
+docs-check: docs                ## the site, its links and every code block, the long one of the README included
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/docs tests/test_readme.py -m 'slow or not slow'
+
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
 
 speed: $(STAMP)                 ## speed and memory, as ratios
 	$(BIN)/python -m benchmarks
