@@ -97,20 +97,20 @@ def test_a_ray_of_our_own_does_the_same_and_is_gone_afterwards(
 ) -> None:
     specs = [make_spec("source"), make_spec("grotta", options={"alpha": 2.0}), make_spec("bn"), make_spec("tent")]
     run_grid(specs[2:], tmp_path / "inline", executor="inline", data_root=data_root)
-    busy = hold_cell(cell_directory(tmp_path / "ray", specs[3]))
+    busy = hold_cell(cell_directory(tmp_path / "ray", specs[0]))  # the cheapest, so the first to be tried
     busy.__enter__()
     events: list[Event] = []
 
     def on_event(event: Event) -> None:
         events.append(event)
-        if isinstance(event, Finished) and event.spec == specs[0]:
+        if isinstance(event, Finished) and event.spec == specs[3]:
             busy.__exit__(None, None, None)
 
     run_grid(specs[2:3], tmp_path / "ray", executor="inline", data_root=data_root)
     outcomes = run_grid(specs, tmp_path / "ray", executor="ray", workers=1, data_root=data_root, on_event=on_event)
     assert [type(outcome) for outcome in outcomes] == [CellResult, Failure, CellResult, CellResult]
     assert "alpha" in outcomes[1].message  # type: ignore[union-attr]
-    assert [event.spec for event in events if isinstance(event, Waiting)] == [specs[3]]
+    assert [event.spec for event in events if isinstance(event, Waiting)] == [specs[0]]
     assert [event.spec for event in events if isinstance(event, Finished) and event.reused] == [specs[2]]
     assert len(load_results(tmp_path / "ray")) == 3
     assert contents(tmp_path / "inline").items() <= contents(tmp_path / "ray").items()
