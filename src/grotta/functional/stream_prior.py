@@ -56,8 +56,9 @@ def settle_labels(
 ) -> Tensor:
     """Labels Z (B, R, C) with Z_i proportional to likelihood_i times the mix that the Z around i make.
 
-    Each round is one step of expectation maximisation for the locally weighted mix: given Z, the kernel mean is the
-    mix with the largest local likelihood; given the mix, Z is the posterior.
+    A round has the form of a step of expectation maximisation for the locally weighted mix: given Z, the kernel mean is
+    the mix with the largest local likelihood; given the mix, Z is the posterior. It is exactly that where all samples
+    share one mix; where mixes differ, sample j is read with its own mix and not with that of its neighbour i.
     """
     # What does not change from round to round is computed once: one kernel per reader, the past, and the base.
     kernel = torch.einsum("rs,sbn->rbn", trust[:, 1:], weights)

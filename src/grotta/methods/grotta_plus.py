@@ -53,7 +53,7 @@ class GRoTTAPlus(Adapter):
         memory: share of the agreement that is kept over 64 images.
         **options: those of :class:`grotta.methods.Adapter`.
 
-    ``adapter.last`` has, beside the usual, ``estimated_accuracy`` (of the best reading), ``source_accuracy`` (of the
+    ``adapter.last.extra`` has ``estimated_accuracy`` (of the best reading), ``source_accuracy`` (of the
     untouched model, estimated likewise), ``source_weight``, and the output's ``shift`` and ``temperature``.
 
     >>> pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
