@@ -122,7 +122,7 @@ def test_a_picture_of_one_colour_is_left_as_it_is(name: str, colour: tuple[int, 
 
 def bad_calls() -> Iterator[tuple[type[Exception], str, tuple[object, ...], dict[str, object]]]:
     good = pictures(1)
-    yield ValueError, r"name must be one of motion_blur, snow, .*impulse_noise; got 'rain'", (good, "rain"), {}
+    yield ValueError, r"name must be one of motion_blur, snow, .*impulse_noise, .*; got 'rain'", (good, "rain"), {}
     yield ValueError, r"severity must be in \[1, 6\), got 0", (good, "fog", 0), {}
     yield ValueError, r"severity must be in \[1, 6\), got 6", (good, "fog", 6), {}
     yield TypeError, r"severity must be a whole number, got 2.5", (good, "fog", 2.5), {}

@@ -218,7 +218,10 @@ def test_traces_are_continued_in_the_answer_and_the_log(server):
     trace = "0af7651916cd43dd8448eb211c80319c"
     answer = server.client.get("/v2", headers={"traceparent": f"00-{trace}-b7ad6b7169203331-01"})
     assert answer.headers["traceparent"].split("-")[1] == trace
-    assert any(line.get("trace") == trace for line in server.events("request"))
+    deadline = time.monotonic() + 60  # the line is written after the answer
+    while not any(line.get("trace") == trace for line in server.events("request")):
+        assert time.monotonic() < deadline, server.events("request")
+        time.sleep(0.02)
     assert server.client.get("/v2", headers={"traceparent": "nonsense"}).headers["traceparent"].count("-") == 3
 
 
