@@ -26,7 +26,7 @@ def _settled(request: Request) -> tuple[Service, Any, str]:
 
 @router.get("/v2/models/{model}/streams", summary="List streams", responses=openapi.ANSWERS, openapi_extra=openapi.PAGE)
 async def list_streams(request: Request, model: str) -> dict[str, Any]:
-    """Streams that this server knows, in memory or on disk, by name; ``?offset=`` goes on where a list ended."""
+    """Streams that this server knows, in memory or on disk, by name; ``?offset=`` continues where a list ended."""
     service = service_of(request)
     check_may_manage(service.settings)
     served = model_of(request)
