@@ -27,7 +27,7 @@ class Seen(NamedTuple):
 
 @register("grotta+")
 class GRoTTAPlus(Adapter):
-    """The recommended method: it trains nothing, so nothing can collapse, and it includes the untouched model.
+    """The recommended method: it trains nothing and includes the untouched model.
 
     One set of weights is read in three ways, which differ in their batch normalisation alone:
 
