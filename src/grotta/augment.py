@@ -2,8 +2,8 @@
 
 The view is: clip to [0, 1]; brightness, contrast, saturation, hue and gamma in random order; pad by half the size with
 edge values; rotate, shift and scale (bilinear, zeros outside); 5x5 Gaussian blur; centre crop; flip; add pixel
-noise; clip. Drawing (`draw`) is apart from applying (`apply`), which is a pure function: the same parameters give the
-same bits on one kind of device.
+noise; clip. Drawing (`draw`) is separate from applying (`apply`), which is a pure function: the same parameters give
+the same bits on one kind of device.
 
 Every shortcut here is exact, not an approximation:
 
@@ -48,7 +48,7 @@ class StrongParams:
     flip: bool
     noise: float  # standard deviation
     noise_seed: int
-    padding: str = "replicate"  # what is outside of the image, half of its size far: its edge, or its "reflect"ion
+    padding: str = "replicate"  # what is outside of the image, up to half of its size: its edge, or its "reflect"ion
 
 
 def strong_view(x: Tensor, generator: torch.Generator) -> Tensor:
@@ -113,7 +113,8 @@ def apply(x: Tensor, params: StrongParams) -> Tensor:
 
     Returns float64 for float64, else float32, in the memory format of `x`. Grey images skip saturation and hue.
     The noise comes from a generator on the device of `x`, seeded by `params`, since drawing it on the host and copying
-    would cost more than all else: the same parameters give the same noise on one kind of device, not across kinds.
+    it would cost more than everything else: the same parameters give the same noise on one kind of device, not across
+    kinds.
 
     >>> x, params = torch.rand(2, 3, 16, 16), draw(torch.Generator().manual_seed(0), 16, 16)
     >>> torch.equal(apply(x, params), apply(x, params))

@@ -22,7 +22,7 @@ def check_probs(probs: Tensor) -> None:
 
 
 def check_same_batch(probs: Tensor, features: Tensor) -> None:
-    """Refuse features of another batch than the probabilities."""
+    """Refuse features that are not of the same batch as the probabilities."""
     check_probs(probs)
     check_matrix("features", features, "d")
     if len(probs) != len(features):

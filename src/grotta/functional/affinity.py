@@ -1,4 +1,4 @@
-"""Which samples of a batch are alike: row-stochastic affinity matrices of the features.
+"""Which samples of a batch are similar: row-stochastic affinity matrices of the features.
 
 All distances are between L2-normalised features and are computed in float64, so that a float32 or
 half-precision batch gives the same graph on every device.
@@ -18,7 +18,7 @@ def knn_affinity(features: Tensor, k: int) -> Tensor:
     """Equal weight on each sample's ``k`` nearest other samples.
 
     ``s_ij = 1/k`` if f_j is among the k nearest neighbours of f_i, else 0. A sample is never its own neighbour;
-    a batch with fewer than ``k`` others uses all of them; of equally distant samples the first ones are taken.
+    a batch with fewer than ``k`` others uses all of them; ties go to the first ones.
 
     Args:
         features: (B, d) finite features; a zero row is allowed.

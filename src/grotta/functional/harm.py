@@ -1,22 +1,22 @@
-"""Whether adaptation does harm, judged without labels."""
+"""Whether adaptation is harmful, judged without labels."""
 
 import enum
 
 from torch import Tensor
 
-FALL, RETURN = 0.02, 0.0  # how far the adapted model must be behind to be dropped, and ahead to be taken back
-DIVERSITY = 0.5  # a model that uses less than this part of the classes that the source uses has collapsed
+FALL, RETURN = 0.02, 0.0  # how far the adapted model must fall behind to be dropped, and be ahead to be used again
+DIVERSITY = 0.5  # a model that uses less than this share of the classes that the source uses has collapsed
 
 
 class Verdict(enum.Enum):
-    """Which model to believe."""
+    """Which model to trust."""
 
     SOURCE = "source"
     ADAPTED = "adapted"
 
 
 def diversity(answered: Tensor) -> Tensor:
-    """How many classes are really used: the exponential of the entropy of counts (..., C).
+    """The effective number of classes: the exponential of the entropy of counts (..., C).
 
     >>> import torch
     >>> diversity(torch.tensor([[5.0, 5.0, 0.0], [9.0, 0.0, 0.0]])).round(decimals=3)
@@ -27,17 +27,17 @@ def diversity(answered: Tensor) -> Tensor:
 
 
 def collapsed(answered: Tensor) -> Tensor:
-    """Whether the adapted model's answers have lost the variety that the source's have; counts (2, C), source first.
+    """Whether the adapted model's answers have lost the variety of the source's; counts (2, C), source first.
 
     This comes before any comparison of confidence: a collapsed model is the most confident of all. Where the source,
-    too, says one thing only, as on a constant picture, nothing is concluded.
+    too, gives only one answer, as on a constant picture, nothing is concluded.
     """
     used = diversity(answered)
     return used[1].lt(DIVERSITY * used[0])
 
 
 def judge(accuracies: Tensor, has_collapsed: Tensor, *, fallen: bool) -> Verdict:
-    """The model to believe, from the estimated ``accuracies`` (2,) of source and adapted model, with hysteresis.
+    """The model to trust, from the estimated ``accuracies`` (2,) of source and adapted model, with hysteresis.
 
     >>> import torch
     >>> near = torch.tensor([0.70, 0.69])

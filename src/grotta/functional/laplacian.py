@@ -12,7 +12,7 @@ AFFINITIES = ("knn", "rbf", "linear")
 _MAX_ITERATIONS = 100
 _TOLERANCE = 1e-8
 _LOG_EPS = 1e-10
-# Below this width of the kernel, squared, samples are duplicates up to rounding and get the affinity 1.
+# Below this width of the kernel, squared, samples are equal up to rounding and get affinity 1.
 _MIN_SQUARED_WIDTH = 1e-12
 
 

@@ -1,4 +1,4 @@
-"""Entropies and cross-entropies of predictions, one value a sample or averaged."""
+"""Entropies and cross-entropies of predictions, per sample or averaged."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Bias-guided output adaptation: let alike samples of a biased batch agree on their label."""
+"""Bias-guided output adaptation: let similar samples of a biased batch agree on their label."""
 
 import math
 from typing import NamedTuple
@@ -19,7 +19,7 @@ _TIE_DECIMALS = 12
 
 
 class Refined(NamedTuple):
-    """Refined predictions and what decided about them."""
+    """Refined predictions and the numbers that decided them."""
 
     probs: Tensor
     """(B, C) class probabilities in the dtype of the input."""
@@ -38,7 +38,7 @@ def bias_guided_refine(
     sigma: float = 1.0,
     lam: float | None = None,
 ) -> Refined:
-    """Refine predictions by the structure of the features, the more so the more biased the batch is.
+    """Refine predictions by the structure of the features, more strongly the more biased the batch is.
 
     ``Z* = (1 - lambda) (I - lambda S)^-1 P`` with the affinity S of the features, and
 

@@ -26,8 +26,8 @@ def imbalance_degree(p: ArrayLike | Tensor) -> float:
 def change_degree(p: ArrayLike | Tensor) -> float:
     """The change degree CD of a sequence of label distributions.
 
-    ``CD = sqrt(2)/2 * 1/(n - 1) sum_i ||p_i - p_{i-1}||_2``, from 0 (constant) to 1 (each time
-    another single class). A sequence of one distribution does not change: 0.
+    ``CD = sqrt(2)/2 * 1/(n - 1) sum_i ||p_i - p_{i-1}||_2``, from 0 (constant) to 1 (a different
+    single class each time). A sequence of one distribution does not change: 0.
 
     Args:
         p: (n, C) array or tensor in order of time; each row is a distribution over the C classes.

@@ -1,4 +1,4 @@
-"""The category-balanced bank of GRoTTA: a short queue for each class."""
+"""The category-balanced bank of GRoTTA: one short queue per class."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class CategoryBalancedBank:
         self.num_classes = num_classes
         self.room = -(-capacity // num_classes)
         self._slots = self.room * num_classes
-        # One slot more than the queues need: what a batch itself pushes out again is written there, unread. A
+        # One slot more than the queues need: images that their own batch pushes out again are written there, unread. A
         # boolean mask instead would make the host wait for its size.
         self._store = ImageStore(self._slots + 1)
         self.clear()
 
     @torch.inference_mode(False)
     def clear(self) -> None:
-        """Forget every image, and the shape, data type and device of images."""
+        """Forget all images, their shape, data type and device."""
         self._store.clear()
         self._written = torch.zeros(self.num_classes, dtype=torch.int64)  # images ever added, by class
         self._surely_filled = 0

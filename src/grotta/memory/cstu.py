@@ -16,11 +16,11 @@ class CSTU(HostGuidedMemory):
     """Keep `capacity` images, balanced over classes, preferring recent and certain ones.
 
     An item's score is H = lambda_t / (1 + exp(-age / N)) + lambda_u U / ln C, and each class has room for N / C items
-    (a real number). A sample of a class with room is appended while the memory is not full, and else takes the place of
-    the item with the largest H among the classes with most items; a sample of a class without room takes the place of
-    the one with the largest H of its own class. Either happens only if that H is strictly larger than the new sample's
-    at age 0; otherwise the sample is dropped. Of equal H the last goes, by class and then arrival. All ages grow by
-    1 after each offered sample, that of the sample itself included.
+    (a real number). A sample of a class with room is appended while the memory is not full; otherwise it replaces
+    the item with the largest H among the largest classes; a sample of a class without room replaces
+    the item with the largest H of its own class. Either happens only if that H is strictly larger than the new sample's
+    at age 0; otherwise the sample is dropped. Of equal H the last one goes, by class and then arrival. All ages,
+    the new sample's included, grow by 1 after each sample offered.
 
     Adding a batch copies its labels and uncertainties to the host once.
 

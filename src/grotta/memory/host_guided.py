@@ -1,4 +1,4 @@
-"""What the two memories with a sequential rule share: decisions on host numbers, one write of images per batch."""
+"""What the two memories with a sequential rule share: decisions on the host, and one write of images per batch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class HostGuidedMemory:
     """Slots for images on a device, with the few numbers that a sequential rule needs about each on the host.
 
     Such a rule decides about one sample after another, and each decision depends on the one before. So it runs on plain
-    numbers, after one copy of the batch's from the device; images that survive their own batch are then written by one
-    index operation. Items are ordered by class and, inside a class, by arrival.
+    numbers, after the batch's numbers were copied from the device once; images that survive their own batch are then
+    written by one index operation. Items are ordered by class and, inside a class, by arrival.
     """
 
     def __init__(self, capacity: int, num_classes: int) -> None:
@@ -104,7 +104,7 @@ class HostGuidedMemory:
         )
 
     def _largest_classes(self) -> list[int]:
-        """Classes with most items, in ascending order."""
+        """The classes with the most items, in ascending order."""
         return np.flatnonzero(self._counts == self._counts.max()).tolist()
 
     def _unused_slot(self) -> int:

@@ -12,10 +12,10 @@ from grotta.memory.storage import State, check_label_range, check_labels
 
 
 class PBRS(HostGuidedMemory):
-    """Keep `capacity` images: balanced over classes, and inside a class a fair sample of all that was seen of it.
+    """Keep `capacity` images: balanced over classes, and within a class a fair sample of everything seen of it.
 
     With n_c the samples of class c ever seen, the new one included, and m_c those in memory: a sample is appended while
-    the memory is not full. Then one whose class is not among the classes with most items replaces a random item of a
+    the memory is not full. Then one whose class is not among the largest classes replaces a random item of a
     random one of those; any other replaces a random item of its own class with probability m_c / n_c, or is dropped.
 
     Adding a batch copies its labels to the host once.
@@ -34,7 +34,7 @@ class PBRS(HostGuidedMemory):
     def add(self, images: Tensor, labels: Tensor, generator: torch.Generator) -> None:
         """Offer `images` (B, ch, H, W) in their order, with `labels` (B,) int64.
 
-        The CPU `generator` gives two uniform numbers a sample, used or not: the first picks the class or decides
+        The CPU `generator` gives two uniform numbers per sample, used or not: the first picks the class or decides
         whether to replace, the second picks the item, in the order of arrival.
         """
         self._store.check(images)

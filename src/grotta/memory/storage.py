@@ -98,7 +98,7 @@ class ImageStore:
         self._rows, self._shape, self._channels_last = None, torch.Size(), False
 
     def mark(self) -> None:
-        """Remember the present contents, for :meth:`roll_back`; until then, rows are kept that are written over."""
+        """Remember the present contents, for :meth:`roll_back`; until then, overwritten rows are kept."""
         self._overwritten, self._marked = [], (self._rows, self._shape, self._channels_last)
 
     @torch.inference_mode(False)
@@ -111,7 +111,7 @@ class ImageStore:
         self._overwritten = []
 
     def state(self, slots: Tensor) -> dict[str, Tensor]:
-        """Copy the images of `slots` out, contiguous, with what is needed to store them alike."""
+        """Copy the images of `slots` out, contiguous, with what is needed to store them the same way."""
         unallocated = torch.empty(0, 0, 0, 0, dtype=torch.uint8)
         images = unallocated if self._rows is None else self.read(slots).contiguous()
         return {"images": images, "channels_last": torch.tensor(self._channels_last, device="cpu")}

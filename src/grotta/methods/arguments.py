@@ -83,7 +83,7 @@ def settle_classifier(
 ) -> tuple[str, int]:
     """Name of the layer whose input are the features, and the number of classes, from the caller or the model.
 
-    What a probe of the model shows to be wrong with either, or with what it returns, is refused.
+    Whatever a probe of the model shows to be wrong is refused.
     """
     probed = probe(model)
     found = None if probed is None else _probed_classes(find_logits(probed.returned, logits))

@@ -38,8 +38,8 @@ class Adapter(Stepping):
     and ends with ``self.reset()``.
 
     Several threads may call one adapter. Calls that change it (the call itself, ``learn_from``, ``reset``,
-    ``load_state_dict``) run one after the other; calls that do not (``predict``, ``answer``, ``state_dict``, ``save``)
-    run side by side between them. The results are those of some order of the calls, one after the other.
+    ``load_state_dict``) run one at a time; calls that do not (``predict``, ``answer``, ``state_dict``, ``save``)
+    run concurrently between them. The results are those of some serial order of the calls.
 
     Options that every method takes:
         num_classes: of the model; inferred from what it returns or from its classifier.
@@ -48,17 +48,17 @@ class Adapter(Stepping):
         feature_layer: name of the module whose input are the features; the classifier by default, which is the last
             linear layer or 1x1 convolution.
         logits: name or place of the logits in what the model returns, if that is not a tensor; an entry or attribute
-            ``logits``, or the first of a tuple, is found without.
-        ends_in: ``"softmax"`` for a model that returns probabilities, ``"logits"`` for one that does not although it
-            may look so; ``None`` warns if the first batch looks like probabilities.
+            ``logits``, or the first of a tuple, is found without it.
+        ends_in: ``"softmax"`` for a model that returns probabilities, ``"logits"`` for one that only looks as if it
+            did; ``None`` warns if the first batch looks like probabilities.
         output: adaptation of the predictions, ``None`` or one of ``grotta.outputs.list_outputs()``.
         output_options: options of that adaptation, by name; ``k``, ``affinity``, ``sigma`` and ``lam`` may also be
             given as options of the adapter.
         check_input: look at every float batch for NaN, infinities and values outside [0, 1].
         channels_last: run the network in that memory format, the faster one for convolutions.
-        compile: run the networks through ``torch.compile``: a slow first batch for faster ones after it, the results
-            the same up to rounding. Where that fails, as without a C++ compiler, a warning says so, once.
-        guard: run the source model beside, answer with it while adaptation seems to hurt, and go back to the last good
+        compile: run the networks through ``torch.compile``: a slow first batch, then faster ones, with the same
+            results up to rounding. Where that fails, as without a C++ compiler, a warning says so, once.
+        guard: run the source model too, answer with it while adaptation seems to hurt, and go back to the last good
             state if adaptation has collapsed (``docs/guard.md``); costs one forward pass.
     """
 
@@ -66,7 +66,7 @@ class Adapter(Stepping):
     place: ClassVar[int] = 1000  # rows of tables are sorted by it
     cost: ClassVar[float] = 7.0  # time of a step in forward passes of the source model, roughly
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {}}
-    contains_source: ClassVar[bool] = False  # whether the source is weighed in its predictions: no guard is needed
+    contains_source: ClassVar[bool] = False  # whether its predictions include the source's: it needs no guard
     adapts_nothing: ClassVar[bool] = False  # whether it leaves the model as it is on purpose
     reconstruction: ClassVar[bool] = False  # whether it is made from a paper alone, without public code to compare with
 
@@ -123,7 +123,7 @@ class Adapter(Stepping):
 
     @abstractmethod
     def build(self) -> None:
-        """Make networks (with :meth:`network`), memory and optimizer, as for a stream that begins."""
+        """Make networks (with :meth:`network`), memory and optimizer, as for a new stream."""
 
     # What a user calls -----------------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class Adapter(Stepping):
             self._say_what_adapts()
 
     def _build(self) -> None:
-        """Build the method's parts or, on a model with nothing that it trains, the model alone."""
+        """Build the method's parts or, for a model with nothing to train, the model alone."""
         before = set(self._modules)
         self._unadapted: Network | None = None
         try:
@@ -242,7 +242,7 @@ class Adapter(Stepping):
             )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything that the next call depends on to ``path`` (safetensors), at once or not at all."""
+        """Write everything that the next call depends on to ``path`` (safetensors), completely or not at all."""
         from grotta.methods.checkpoint import save
 
         save(self, path)

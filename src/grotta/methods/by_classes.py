@@ -6,7 +6,7 @@ Setting = TypeVar("Setting")
 
 
 def by_classes(num_classes: int, of_10: Setting, of_100: Setting, of_1000: Setting) -> Setting:
-    """The setting of the number of classes that is nearest to ``num_classes``, in orders of magnitude.
+    """The setting for the number of classes nearest to ``num_classes``, in orders of magnitude.
 
     >>> [by_classes(classes, "cifar10", "cifar100", "imagenet") for classes in (2, 31, 32, 316, 317, 21000)]
     ['cifar10', 'cifar10', 'cifar100', 'cifar100', 'imagenet', 'imagenet']

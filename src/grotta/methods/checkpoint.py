@@ -1,4 +1,4 @@
-"""Adapters on disk: one safetensors file, written at once or not at all, read back only where it fits."""
+"""Adapters on disk: one safetensors file, written completely or not at all, and loaded only if it fits."""
 
 import hashlib
 import json

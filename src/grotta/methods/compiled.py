@@ -1,4 +1,4 @@
-"""Networks through ``torch.compile``, or as they are where that does not work."""
+"""Networks run through ``torch.compile``, or as they are where that does not work."""
 
 import types
 import warnings
@@ -55,7 +55,7 @@ class Compiler:
         return self._with_gradient(network, x)
 
     def _try_backward(self, network: Network, x: Tensor) -> None:
-        """Have the backward compiled now, while the pass can still be made without; no trace is left."""
+        """Compile the backward pass now, while it can still be done without; leaves no trace."""
         kept = [(buffer, buffer.clone()) for buffer in network.buffers()]
         trained = [p for p in network.parameters() if p.requires_grad]
         try:

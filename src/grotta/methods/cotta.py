@@ -17,7 +17,7 @@ from grotta.nn import batch_stats, own_parameters
 
 @register("cotta")
 class CoTTA(Adapter):
-    """Learn from a slow teacher that averages over views when in doubt, and forget back to the source now and then.
+    """Learn from a slow teacher that averages over views when in doubt, and restore some weights now and then.
 
     Student, teacher and anchor (the source model) normalise by the batch; the first two own all their parameters,
     the anchor shares the model's. A step on the batch X_t:
@@ -26,18 +26,18 @@ class CoTTA(Adapter):
        teacher's logits over ``views`` strong views; else its logits for the plain images. The target goes out.
     2. One gradient step on all of the student's parameters down CE(target, student).
     3. The teacher follows the student by an exponential moving average.
-    4. Every element of the student's parameters goes back to its source value with probability ``restore``.
+    4. Every element of the student's parameters is reset to its source value with probability ``restore``.
 
     The passes of the views run only if they are used, and then replace the plain one; that decision is the one
-    place where the host waits for the device. Features of an averaged target are averaged alike.
+    place where the host waits for the device. Features of an averaged target are averaged too.
 
     Args:
         lr: of the optimizer.
         optimizer: ``"adam"`` or ``"sgd"``, the latter with Nesterov momentum 0.9.
         nu: how far the teacher follows the student in a step.
-        restore: RST, the probability of an element to be restored.
-        anchor_confidence: AP, below which the views are asked for.
-        views: number of the teacher's passes then.
+        restore: RST, the probability that an element is restored.
+        anchor_confidence: AP, below which the views are used.
+        views: number of the teacher's passes in that case.
         symmetric: half of the loss is CE(student, target).
         **options: those of :class:`grotta.methods.Adapter`.
 

@@ -36,7 +36,7 @@ class Description:
 
     @property
     def adapts(self) -> bool:
-        """Whether anything is adapted at all."""
+        """Whether anything is adapted."""
         return bool(self.trained or self.output or self.statistics not in ("", SOURCE))
 
     def __str__(self) -> str:

@@ -19,22 +19,22 @@ from grotta.methods.registry import register
 class DeYO(SparingTent):
     """Entropy minimisation on samples whose label is in doubt once the shape of the object is destroyed.
 
-    Trained are the affine parameters of the norm layers, but for those of the last stage. A step on the batch X_t:
+    The affine parameters of the norm layers are trained, except those of the last stage. A step on the batch X_t:
 
     1. Predict P on batch statistics; the output is P, as it was before the update. H is the entropy of a sample.
     2. Keep the samples with H < ``margin`` ln C. Cut each into ``patches`` x ``patches`` pieces and shuffle those; the
-       network says p' of the result, on the statistics of these images, without gradient.
-    3. PLPD = p_y - p'_y, with y = argmax p: what the label owes to the shape. Keep the samples with
+       network predicts p' for the result, on the statistics of these images, without gradient.
+    3. PLPD = p_y - p'_y, with y = argmax p: how much the label depends on the shape. Keep the samples with
        PLPD > ``shape``. If none is left, here or in 2, nothing is learned.
     4. One gradient step down the mean of (exp(``weight_margin`` ln C - H) + exp(PLPD)) H, the weight without gradient.
 
     Args:
         lr: of the optimizer; the authors' rates are those of :class:`SAR`.
         optimizer: ``"adam"`` or ``"sgd"``, the latter with momentum 0.9.
-        margin: largest entropy to learn from, in parts of ln C.
+        margin: largest entropy to learn from, as a fraction of ln C.
         shape: least PLPD to learn from.
-        weight_margin: entropy at which the first weight is 1, in parts of ln C.
-        patches: pieces a side; at most as many as the image has pixels.
+        weight_margin: entropy at which the first weight is 1, as a fraction of ln C.
+        patches: pieces per side; at most as many as the image has pixels.
         **options: those of :class:`grotta.methods.Adapter`.
 
     >>> pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
@@ -63,7 +63,7 @@ class DeYO(SparingTent):
         self.patches = check_whole("patches", patches, at_least=1)
 
     def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
-        """One step down the weighted entropy of the samples that are sure for the right reason, if there are any."""
+        """One step down the weighted entropy of the samples that are sure for the right reason, if any."""
         with torch.enable_grad():
             logits = prediction.logits.to(self.wide)
             entropies = GF.softmax_entropy(logits)
@@ -82,7 +82,7 @@ class DeYO(SparingTent):
         return Learned(adapted=True, loss=descend(self.optimizer, loss))
 
     def _drop(self, inputs: Tensor, probs: Tensor) -> Tensor:
-        """PLPD (n,) of ``inputs`` (n, C, H, W), of which the network says ``probs`` (n, classes)."""
+        """PLPD (n,) of ``inputs`` (n, C, H, W), for which the network predicts ``probs`` (n, classes)."""
         with torch.inference_mode():
             logits: Tensor = self.student(shuffle_patches(inputs, self.patches, self.generator))[0]
         labels = probs.argmax(1, keepdim=True)
@@ -92,7 +92,7 @@ class DeYO(SparingTent):
 def shuffle_patches(images: Tensor, patches: int, generator: torch.Generator) -> Tensor:
     """``images`` (n, C, H, W) cut into ``patches`` x ``patches`` pieces, each image's in a random order of its own.
 
-    Images whose sides are no multiples are scaled to the next smaller ones and back.
+    Images whose sides are not multiples are scaled down to the next ones and back.
 
     >>> shuffle_patches(torch.arange(4.0).view(1, 1, 2, 2), 2, torch.Generator().manual_seed(0)).unique()
     tensor([0., 1., 2., 3.])

@@ -23,7 +23,7 @@ _log = logging.getLogger("grotta")
 
 @register("eata")
 class EATA(Tent):
-    """TENT on the samples that are worth it, held near the source where the source's answers depend on it.
+    """TENT on the samples that are worth it, kept near the source where the source's answers depend on it.
 
     A step on the batch X_t, with one pass of the network on batch statistics:
 
@@ -35,15 +35,15 @@ class EATA(Tent):
        mean over the kept of exp(E_0 - H) H + ``beta`` sum F (theta - theta_0)^2, the weight without gradient.
 
     The Fisher information F tells how much the source's answers depend on a parameter: :meth:`calibrate` estimates it
-    from some clean images (2,000 in the publication, without labels). Without them F is 0, as if ``beta`` was; the log
-    says so once. It outlives :meth:`reset`.
+    from some clean images (2,000 in the publication, without labels). Without them F is 0, as if ``beta`` were 0; the
+    log says so once. F survives :meth:`reset`.
 
     Args:
         lr: of the optimizer.
         optimizer: ``"adam"`` or ``"sgd"``, the latter with momentum 0.9.
-        margin: largest entropy to learn from, in parts of ln C.
-        redundancy: largest cosine to what was learned from before; the published 0.4, 0.1 or 0.05 for 10, 100 or 1000
-            classes, whichever is nearest, if not given.
+        margin: largest entropy to learn from, as a fraction of ln C.
+        redundancy: largest cosine to what was learned from so far; the published 0.4, 0.1 or 0.05 for 10, 100 or 1000
+            classes, whichever is nearest, by default.
         beta: weight of staying near the source.
         **options: those of :class:`grotta.methods.Adapter`.
 
@@ -82,7 +82,7 @@ class EATA(Tent):
         self.beta = check_at_least("beta", beta, 0)
 
     def build(self) -> None:
-        """As TENT, with no predictions kept so far, and the Fisher information that there is."""
+        """As TENT, with no predictions kept so far, and with any Fisher information there is."""
         super().build()
         self.origin = Origin(self._trained)
         self.register_buffer("mean_probs", torch.zeros(self.num_classes, dtype=self.wide, device=self.device))
@@ -96,7 +96,7 @@ class EATA(Tent):
         F is the mean over their batches of the squared gradient of the source's cross-entropy to its own labels.
         """
         if self.optimizer is None:
-            return  # nothing is trained, so nothing has to be held
+            return  # nothing is trained, so nothing can drift
         network = self.network(batch_stats())
         trained = list(self.trained_in(network).values())
         squares = []
@@ -109,7 +109,7 @@ class EATA(Tent):
             self.fisher.copy_(torch.stack(squares).mean(0))
 
     def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
-        """One step down the weighted entropy of the samples worth it, if there are any."""
+        """One step down the weighted entropy of the samples worth it, if any."""
         anchored = self.beta > 0 and bool(self.fisher.any())
         if self.step == 0 and self.beta > 0 and not anchored:
             _log.warning("%s: no clean images were given to calibrate(): nothing holds it near the source", self.name)
@@ -118,7 +118,7 @@ class EATA(Tent):
             logits = prediction.logits.to(self.wide)
             entropies = GF.softmax_entropy(logits)
         certain, plain = entropies.detach(), logits.detach().softmax(1)
-        similarity = torch.cosine_similarity(self.mean_probs[None], plain).abs()  # 0 as long as there is no mean
+        similarity = torch.cosine_similarity(self.mean_probs[None], plain).abs()  # 0 while there is no mean
         kept = (certain < limit) & (similarity < self.redundancy)
         if not bool(kept.any()):
             return Learned()

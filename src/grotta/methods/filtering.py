@@ -1,4 +1,4 @@
-"""Learning from some samples of a batch only: those that the network is sure of."""
+"""Learning only from those samples of a batch that the network is sure of."""
 
 import math
 
@@ -15,7 +15,7 @@ def entropy_limit(fraction: float, num_classes: int) -> float:
 
 
 def mean_over(values: Tensor, kept: Tensor) -> Tensor:
-    """Mean of ``values`` (B,) over the samples that ``kept`` (B,) marks, of which there must be one.
+    """Mean of ``values`` (B,) over the samples that ``kept`` (B,) marks, of which there must be at least one.
 
     The others take part with weight 0: their gradient is exactly 0, and shapes do not depend on the data.
 

@@ -1,4 +1,4 @@
-"""NaN and infinity: found at once where that costs nothing, and soon where it would make the host wait."""
+"""NaN and infinity: found at once where that is free, and soon after where it would make the host wait."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ class FiniteWatch:
     """Raises a ``FloatingPointError`` when what it is shown holds NaN or infinity.
 
     On a CPU that is at once. On a CUDA device the result is fetched without waiting for it, and reported by the first
-    call that finds it there.
+    call that finds it ready.
 
     >>> FiniteWatch().check(torch.tensor([1.0, float("nan")]), "the predictions are not finite")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""What only a real batch shows of a model: a softmax at its end, norm layers that it goes around."""
+"""What only a real batch reveals about a model: a softmax at its end, norm layers that it bypasses."""
 
 import contextlib
 import warnings
@@ -16,8 +16,8 @@ def warn_of_softmax(logits: Tensor) -> None:
     """Warn if ``logits`` (B, classes) look as if the model ended in a softmax."""
     if are_probabilities(logits):
         warnings.warn(
-            "the model seems to end in a softmax: its outputs are probabilities, and are taken for logits; if so, say "
-            'ends_in="softmax" when it is wrapped, if not, ends_in="logits"',
+            "the model seems to end in a softmax: its outputs look like probabilities, but are taken for logits; pass "
+            'ends_in="softmax" if it does, ends_in="logits" if not',
             UserWarning,
             stacklevel=6,
         )

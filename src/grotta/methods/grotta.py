@@ -24,7 +24,7 @@ class GRoTTA(Adapter):
 
     1. T predicts P with its statistics held still; the output is P refined by the batch's structure (BGOA).
     2. X_t goes into the category-balanced bank under argmax P; X^M is a random batch out of it.
-    3. S learns, on strong views, what T and A say of the plain images:
+    3. S learns, on strong views, what T and A predict for the plain images:
        l(x) = CE(p_T, p_S) + lambda_re CE(p_A, p_S), minimised as l(X^M) + lambda_batch l(X_t) by one Adam step on
        S's affine parameters. X^M moves the statistics of T, S and A; X_t moves none.
     4. T's affine parameters follow S's by an exponential moving average.

@@ -1,4 +1,4 @@
-"""The guard of any method: the source answers while adaptation hurts, and what broke goes back to an earlier state."""
+"""A guard for any method: the source answers while adaptation hurts, and a collapse is rolled back."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class Watched(NamedTuple):
 
 
 class Guard:
-    """Watches an adapted model beside its source, by sums over a window; says which to believe and when to go back.
+    """Compares an adapted model with its source over a window; says which to trust and when to roll back.
 
     A snapshot of the adapter's state becomes the last good one only if adaptation still did well a whole window later,
     because damage shows late.
@@ -47,12 +47,12 @@ class Guard:
         self.good: State | None = None
 
     def anew(self) -> "Guard":
-        """A guard for the same model that has seen nothing."""
+        """A new guard for the same model."""
         images = self._empty.images
         return Guard(self._empty.answered.shape[1], device=images.device, dtype=images.dtype)
 
     def watch(self, source: Tensor, adapted: Tensor) -> None:
-        """Add a batch, of which the two say ``source`` and ``adapted`` (B, C), and conclude from the window so far."""
+        """Add a batch, for which the two predict ``source`` and ``adapted`` (B, C), and judge the window so far."""
         both = torch.stack([source, adapted])  # (2, B, C)
         confidence, answers = both.max(2)
         classes = torch.zeros_like(self.watched.answered).scatter_add_(1, answers, torch.ones_like(confidence))
@@ -87,12 +87,12 @@ class Guard:
         return not self.fallen and (self.candidate is None or self.since >= WINDOW)
 
     def keep(self, state: State) -> None:
-        """Take a snapshot; the one before it has proved good by now."""
+        """Take a snapshot; the previous one has proved good by now."""
         self.good, self.candidate = self.candidate, state
         self.since = 0
 
     def roll_back(self) -> State:
-        """The last good state, or that of the beginning if there is no other. A good one is gone back to once."""
+        """The last good state, or that of the beginning if there is no other. A good state is used once."""
         state = self.good or self.start
         assert state is not None
         self.rollbacks += 1

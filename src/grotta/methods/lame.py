@@ -10,15 +10,15 @@ from grotta.methods.registry import register
 
 @register("lame")
 class LAME(Adapter):
-    """The source model with its predictions, not its parameters, adapted: alike samples of a batch agree on a label.
+    """The source model with its predictions, not its parameters, adapted: similar samples of a batch agree on a label.
 
     The output minimises sum(u Y) - sum(Y^T K Y) + sum(Y log Y) over label assignments Y, where u = -log P are the
     source model's predictions and K is the affinity of its features: ``grotta.functional.laplacian_refine``.
 
     Args:
-        output: ``"laplacian"``; with another one little remains of the method.
+        output: ``"laplacian"``; with any other, little remains of the method.
         affinity: ``"knn"``, ``"rbf"`` or ``"linear"``.
-        k: number of neighbours; for ``"rbf"``, of those that give the width.
+        k: number of neighbours; for ``"rbf"``, those that set the width.
         **options: those of :class:`grotta.methods.Adapter`.
 
     >>> import torch

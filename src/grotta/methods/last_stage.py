@@ -1,4 +1,4 @@
-"""The layers next to the classifier, which SAR and DeYO leave alone: training them upsets the most."""
+"""The layers next to the classifier, which SAR and DeYO leave alone: training them is the least stable."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -12,7 +12,8 @@ _NORMS = (nn.LayerNorm, nn.RMSNorm)
 
 
 def without_last_stage(network: nn.Module, trained: dict[str, nn.Parameter]) -> dict[str, nn.Parameter]:
-    """``trained`` without the parameters of the network's last stage, which are frozen; all of it if none were left.
+    """``trained`` without the parameters of the network's last stage, which are frozen; all of it if nothing would be
+    left.
 
     The last stage is ``layer4`` of a residual network; of a transformer it is the last quarter of its blocks, at most
     three (as of ViT-Base's twelve), with the norm layers that follow them.
@@ -41,7 +42,7 @@ class SparingTent(Tent):
     nesterov = False
 
     def trained_in(self, network: Network) -> dict[str, nn.Parameter]:
-        """The affine parameters but those of the last stage."""
+        """The affine parameters except those of the last stage."""
         return without_last_stage(network, super().trained_in(network))
 
 

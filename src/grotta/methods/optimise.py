@@ -32,7 +32,7 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> Tensor:
     2.4000000953674316
     """
     if loss.device.type == "cpu" and not bool(torch.isfinite(loss.detach())):
-        raise FloatingPointError("the loss is NaN or infinite: the method has diverged, and nothing was learned")
+        raise FloatingPointError("the loss is NaN or infinite: the method has diverged; nothing was learned")
     torch.autograd.backward(loss)
     optimizer.step()
     optimizer.zero_grad()

@@ -28,7 +28,7 @@ class Origin:
 
     @torch.no_grad()
     def restore_(self, optimizer: torch.optim.Optimizer | None = None) -> None:
-        """Put the parameters back, and let ``optimizer`` begin anew."""
+        """Put the parameters back, and reset ``optimizer``."""
         torch._foreach_copy_(self.trained, self.values)
         if optimizer is not None:
             optimizer.state.clear()

@@ -14,7 +14,7 @@ from grotta.outputs import OutputAdaptation
 
 
 class Persistent(nn.Module):
-    """What an adapter is as a module, apart from what it does."""
+    """An adapter as a module: its state, copies and moves."""
 
     name: ClassVar[str] = ""
     step: int
@@ -57,7 +57,7 @@ class Persistent(nn.Module):
             self.last = None
 
     def _restore_all(self, state: Mapping[str, Tensor]) -> None:
-        """Restore everything; a state without that of a guard lets the guard begin anew."""
+        """Restore everything; a state without that of a guard resets the guard."""
         if self._guard is None:
             restore_state(self, state)
             return

@@ -22,7 +22,7 @@ _log = logging.getLogger("grotta")
 
 @register("petta")
 class PeTTA(RoTTA):
-    """RoTTA that senses how far it has drifted from the source, and adapts the less the farther it has.
+    """RoTTA that senses how far it has drifted from the source, and adapts less the farther it has.
 
     Teacher T, student S and source A share every weight but those of their robust norm layers. A step on the batch X_t:
 
@@ -36,9 +36,10 @@ class PeTTA(RoTTA):
        CE(T, S) + CE(S, T) + CE(T, S strong) + CE(S strong, T), or with ``loss="ce"`` just CE(T, S strong).
     5. T's affine parameters follow S's by an exponential moving average with the rate (1 - g) ``nu``.
 
-    mu and s2 come from clean images of the source, shown to :meth:`calibrate` without labels; they outlive
-    :meth:`reset`. Without, and for classes without two such images, they are those of the first ``reference`` or
-    more samples predicted as the class, which has no part in g until then: this is ours, and the log says so once.
+    mu and s2 come from clean images of the source, shown to :meth:`calibrate` without labels; they survive
+    :meth:`reset`. Without them, and for classes with fewer than two such images, the first ``reference`` or more
+    samples predicted as the class stand in, and the class has no part in g until then: this is our own addition, and
+    the log says so once.
 
     Args:
         alpha, nu, lambda_t, lambda_u, capacity, lr: as of :class:`RoTTA`; ``update_every`` has no meaning here.

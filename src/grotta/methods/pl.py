@@ -11,7 +11,7 @@ from grotta.methods.tent import Tent
 class PL(Tent):
     """TENT with another objective: the cross-entropy against the network's own hard labels, however unsure they are.
 
-    L = mean over the batch of -log P_y with y = argmax P. It has no test-time settings of its own but TENT's.
+    L = mean over the batch of -log P_y with y = argmax P. Its only settings are TENT's.
 
     Args:
         lr: of the optimizer.

@@ -1,4 +1,4 @@
-"""Mixed precision: follow the caller's autocast where it helps, refuse it where it cripples."""
+"""Mixed precision: follow the caller's autocast where it helps, ignore it where it is emulated."""
 
 import contextlib
 import warnings
@@ -10,7 +10,7 @@ import torch
 def caller_autocast(device: torch.device) -> AbstractContextManager[object]:
     """The caller's autocast as it is, or switched off, with a warning, on a CPU without bfloat16 arithmetic.
 
-    There it is emulated and some forty times slower than float32.
+    There it is emulated and about forty times slower than float32.
     """
     if device.type != "cpu" or not torch.is_autocast_enabled("cpu") or _cpu_has_bfloat16():
         return contextlib.nullcontext()

@@ -12,13 +12,13 @@ from grotta.methods.registry import register
 
 @register("rdumb")
 class RDumb(EATA):
-    """EATA without anything that holds it near the source, but put back there every now and then.
+    """EATA without anything that keeps it near the source, but reset to it every now and then.
 
-    After every ``reset_every``-th batch the parameters, the optimizer and the mean of the predictions are as at the
-    beginning. What is learned in between cannot wear out.
+    After every ``reset_every``-th batch the parameters, the optimizer and the mean of the predictions are reset.
+    Nothing that goes wrong in between can last.
 
     Args:
-        reset_every: batches from one new beginning to the next.
+        reset_every: batches from one reset to the next.
         margin, redundancy, lr, optimizer: as of :class:`EATA`.
         **options: those of :class:`grotta.methods.Adapter`.
 

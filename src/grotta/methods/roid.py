@@ -23,14 +23,14 @@ class ROID(Tent):
     A step on the batch X_t of B samples, on batch statistics:
 
     1. Predict logits z and p = softmax(z). The output is softmax(z pi'), where pi = mean p, s = max(1/B, 1/C) / max pi
-       and pi' = (pi + s) / (1 + s C): classes that the batch is full of count for more.
+       and pi' = (pi + s) / (1 + s C): classes that dominate the batch count for more.
     2. Diversity d = 1 - cos(q, p) and certainty c = -H(p), each scaled to [0, 1] within the batch. Samples with d below
        the mean are dropped; the others have the weight w = exp(d c / ``temperature``). Then q <- 0.9 q + 0.1 mean p.
     3. The network sees a mildly augmented view of the kept samples: logits z~, with gradient.
     4. One gradient step on the affine parameters theta of the norm layers down
        1/B sum w SLR(p) + 1/B sum w (CE(p, z~) + CE(p~, z)) / 2, with the soft likelihood ratio
        SLR(p) = -sum_c p_c log(p_c / (1 - p_c) + 1e-5), p clipped at 0.99.
-    5. theta <- (1 - ``ensemble``) theta + ``ensemble`` theta_0: the source is never far.
+    5. theta <- (1 - ``ensemble``) theta + ``ensemble`` theta_0, which stays near the source.
 
     Args:
         lr: of the optimizer.
@@ -83,7 +83,7 @@ class ROID(Tent):
         return Prediction(correct_prior(logits.detach().to(self.wide)), features, raw=logits)
 
     def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
-        """One step down both losses of the diverse samples, and a little back to the source."""
+        """One step down both losses of the diverse samples, and a small step back to the source."""
         assert prediction.raw is not None
         with torch.enable_grad():
             logits = prediction.raw.to(self.wide)
@@ -132,6 +132,6 @@ def correct_prior(logits: Tensor) -> Tensor:
 
 
 def _to_unit_range(values: Tensor) -> Tensor:
-    """Shifted and scaled to [0, 1]; equal values, as of a single one, become 0."""
+    """Shifted and scaled to [0, 1]; equal values become 0."""
     low, high = values.aminmax()
     return (values - low) / (high - low).clamp_min(torch.finfo(values.dtype).tiny)

@@ -1,4 +1,4 @@
-"""Undo a step that failed half-way."""
+"""Undo a step that failed halfway."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from grotta.methods.state import Stateful, optimizer_tensors, own_tensors
 
-# Methods that train whole networks are not copied at every step: they write to their weights last of all.
+# Methods that train whole networks are not copied at every step: they write to their weights last.
 _LARGEST_SHARE = 0.25
 
 

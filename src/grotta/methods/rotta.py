@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from grotta import functional as GF
-from grotta._check import check_at_least, check_in_unit_interval, check_positive, check_whole
+from grotta._check import check_at_least, check_in_unit_interval
 from grotta.memory import CSTU
-from grotta.methods.base import Adapter, Batch, Learned, Prediction
-from grotta.methods.cadence import pieces
+from grotta.methods.base import Batch, Learned, Prediction
+from grotta.methods.cadence import SampleCadence
 from grotta.methods.optimise import descend, make_optimizer
 from grotta.methods.registry import register
 from grotta.methods.teacher import ema_, trained_affine
@@ -17,15 +17,15 @@ from grotta.nn import rbn, tracking
 
 
 @register("rotta")
-class RoTTA(Adapter):
+class RoTTA(SampleCadence):
     """Robust statistics, and a teacher that teaches on a memory of recent, certain and balanced samples.
 
     Teacher T and student S share every weight but those of their robust norm layers. A step on the batch X_t:
 
     1. T predicts P with its statistics held still; P goes out.
     2. X_t goes into the memory (CSTU) under argmax P, with the entropy of P as uncertainty. After every
-       ``update_every``-th *sample*, in the middle of a batch if it so happens:
-    3. S learns on a strong view of the whole memory what T says of the plain one, the older an image the less:
+       ``update_every``-th *sample*, even in the middle of a batch:
+    3. S learns on a strong view of the whole memory what T predicts for the plain one, less from older images:
        L = mean E(a) CE(p_T, p_S) with E(a) = e^-a / (1 + e^-a) and a = age / N, one Adam step on S's affine
        parameters. The memory moves the statistics of both.
     4. T's affine parameters follow S's by an exponential moving average; statistics do not.
@@ -49,9 +49,7 @@ class RoTTA(Adapter):
     title, place, cost = "RoTTA", 80, 5.0
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {}}
     augments = True
-    optimizer: torch.optim.Optimizer
     memory: CSTU
-    seen: Tensor
 
     def __init__(
         self,
@@ -61,23 +59,17 @@ class RoTTA(Adapter):
         nu: float = 0.001,
         lambda_t: float = 1.0,
         lambda_u: float = 1.0,
-        capacity: int = 64,
-        update_every: int = 64,
-        lr: float = 1e-3,
         **options: Any,
     ) -> None:
-        super().__init__(model, **options)
-        self.alpha = check_in_unit_interval("alpha", alpha)
+        super().__init__(model, alpha=alpha, **options)
         self.nu = check_in_unit_interval("nu", nu)
         self.lambda_t = check_at_least("lambda_t", lambda_t, 0)
         self.lambda_u = check_at_least("lambda_u", lambda_u, 0)
-        self.capacity = check_whole("capacity", capacity, at_least=1)
-        self.update_every = check_whole("update_every", update_every, at_least=1)
-        self.lr = check_positive("lr", lr)
         self.reset()
 
     def build(self) -> None:
         """Two networks on one set of weights, an empty memory, an optimizer for the student's affine parameters."""
+        super().build()
         norm = rbn(self.alpha)
         self.teacher, self.student = self.network(norm), self.network(norm)
         trained = trained_affine(self.student)
@@ -86,7 +78,6 @@ class RoTTA(Adapter):
         self.teacher.requires_grad_(False)
         self.optimizer = make_optimizer("adam", self._trained, self.lr)
         self.memory = CSTU(self.capacity, self.num_classes, self.lambda_t, self.lambda_u)
-        self.register_buffer("seen", torch.tensor(0, device="cpu"))  # on the host, where it decides
 
     def infer(self, inputs: Tensor) -> Prediction:
         """The teacher's prediction, its statistics held still."""
@@ -96,14 +87,11 @@ class RoTTA(Adapter):
         """Remember the batch, and adapt to the memory wherever the count of samples says so."""
         plain = prediction.logits.to(self.wide).softmax(1)
         labels, uncertainties = plain.argmax(1), GF.entropy(plain)
-        losses = []
-        for piece, due in pieces(int(self.seen), len(labels), self.update_every):
+
+        def remember(piece: slice) -> None:
             self.memory.add(batch.images[piece], labels[piece], uncertainties[piece])
-            if due:
-                losses.append(self._update())
-        self.seen += len(labels)
-        loss = torch.stack(losses).mean() if losses else None
-        return Learned(adapted=bool(losses), loss=loss, bank_size=len(self.memory))
+
+        return self._learn_in_pieces(labels, remember)
 
     def _update(self) -> Tensor:
         """One step of the student on the whole memory; returns the loss."""

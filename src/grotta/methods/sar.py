@@ -16,9 +16,9 @@ from grotta.methods.registry import register
 
 @register("sar")
 class SAR(SparingTent):
-    """Entropy minimisation on sure samples, towards flat minima, with a new beginning when it collapses.
+    """Entropy minimisation on sure samples, towards flat minima, with a reset when it collapses.
 
-    Trained are the affine parameters theta of the norm layers, but for those of the last stage. A step on the batch
+    The affine parameters theta of the norm layers are trained, except those of the last stage. A step on the batch
     X_t, with two passes of the network on batch statistics:
 
     1. Predict P; the output is P, as it was before the update.
@@ -26,8 +26,8 @@ class SAR(SparingTent):
     3. Climb to theta + ``rho`` g / (|g| + 1e-12), where the loss is worst nearby. There, H again; of the samples kept,
        keep those with H < E_0. Their mean is the loss.
     4. Back at theta, one step of the optimizer down the gradient of that loss.
-    5. e <- 0.9 e + 0.1 loss, first e = loss. If e < ``collapse``, the network is sure of everything: parameters,
-       optimizer and e are as at the beginning again.
+    5. e <- 0.9 e + 0.1 loss, starting with e = loss. If e < ``collapse``, the network is sure of everything:
+       parameters, optimizer and e are reset.
 
     If no sample is kept in 2 or in 3, nothing is learned.
 
@@ -35,9 +35,9 @@ class SAR(SparingTent):
         lr: of the optimizer. The authors' rates are for batches of 64 (``official``: ResNets, ``official-vit``:
             transformers, to be scaled with the batch) and 5e-4 B / 64 for ResNets and B < 32, twice that for B = 1.
         optimizer: ``"adam"`` or ``"sgd"``, the latter with momentum 0.9.
-        margin: largest entropy to learn from, in parts of ln C.
+        margin: largest entropy to learn from, as a fraction of ln C.
         rho: how far to climb.
-        collapse: the mean loss, in nats whatever C is, below which everything begins anew; 0 for never.
+        collapse: the mean loss, in nats whatever C is, below which everything is reset; 0 for never.
         **options: those of :class:`grotta.methods.Adapter`.
 
     >>> pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
@@ -65,7 +65,7 @@ class SAR(SparingTent):
         self.register_buffer("mean_loss", torch.tensor(-1.0, dtype=self.wide, device=self.device))  # none yet
 
     def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
-        """One step down the gradient at the worst point nearby, on the sure samples, if there are any."""
+        """One step down the gradient at the worst point nearby, on the sure samples, if any."""
         limit = entropy_limit(self.margin, self.num_classes)
         with torch.enable_grad():
             entropies = GF.softmax_entropy(prediction.logits.to(self.wide))
@@ -96,7 +96,7 @@ class SAR(SparingTent):
         torch._foreach_add_(self.origin.trained, list(climb))
 
     def _watch(self, loss: Tensor) -> None:
-        """Begin anew where the mean loss says that the network has collapsed."""
+        """Reset everything if the mean loss shows that the network has collapsed."""
         self.mean_loss.copy_(torch.where(self.mean_loss < 0, loss, 0.9 * self.mean_loss + 0.1 * loss))
         if bool(self.mean_loss < self.collapse):
             self.origin.restore_(self.optimizer)

@@ -10,7 +10,7 @@ from grotta.methods.registry import register
 
 @register("source")
 class Source(Adapter):
-    """No adaptation: running statistics, no gradient. The yardstick of all others."""
+    """No adaptation: running statistics, no gradient. The baseline for all others."""
 
     title, place, cost = "Source", 0, 1.0
     adapts_nothing = True

@@ -79,7 +79,7 @@ def restore_state(adapter: Stateful, state: Mapping[str, Tensor]) -> None:
     _check_numbers(state)
     _check_optimizer(adapter.optimizer, parts["optimizer"])
     if adapter.memory is None and parts["memory"]:
-        raise ValueError("the state has a memory, which this adapter has not")
+        raise ValueError("the state has a memory, which this adapter does not have")
     kept = adapter.output.state_dict()
     _restore_output(adapter, parts["output"])
     if adapter.memory is not None:
@@ -168,7 +168,9 @@ def _check_fit(own: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
     if missing := sorted(own.keys() - given.keys()):
         raise ValueError(f"the state lacks {missing[0]!r} and {len(missing) - 1} more entries")
     if extra := sorted(given.keys() - own.keys()):
-        raise ValueError(f"the state has {extra[0]!r} and {len(extra) - 1} more entries that this adapter has not")
+        raise ValueError(
+            f"the state has {extra[0]!r} and {len(extra) - 1} more entries that this adapter does not have"
+        )
     for key, tensor in own.items():
         if tensor.shape != given[key].shape:
             raise ValueError(f"{key!r} must have shape {tuple(tensor.shape)}, got {tuple(given[key].shape)}")
@@ -192,7 +194,7 @@ def _check_optimizer(optimizer: torch.optim.Optimizer | None, given: Mapping[str
     if not given:
         return
     if optimizer is None:
-        raise ValueError("the state has an optimizer, which this adapter has not")
+        raise ValueError("the state has an optimizer, which this adapter does not have")
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     names = _OPTIMIZER_ENTRIES.get(type(optimizer))
     if names is None:

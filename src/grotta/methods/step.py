@@ -21,12 +21,12 @@ class Prediction(NamedTuple):
 
     logits: Tensor  # (B, classes)
     features: Tensor  # (B, d)
-    raw: Tensor | None = None  # (B, classes), of a method whose ``logits`` are corrected ones: the network's own
-    extra: object = None  # what else ``learn`` needs of the pass, if the method says so
+    raw: Tensor | None = None  # (B, classes), the network's own, of a method whose ``logits`` are corrected
+    extra: object = None  # anything else from the pass that ``learn`` needs
 
 
 class Learned(NamedTuple):
-    """What a method did with a batch; ``None`` where it has no such thing."""
+    """What a method did with a batch; ``None`` where that does not apply."""
 
     adapted: bool = False
     loss: Tensor | None = None
@@ -71,7 +71,7 @@ class Pending:
         return f"Pending({len(self)} images{', learned' if self.learned else ''})"
 
     def claim(self, owner: object) -> None:
-        """Refuse what another adapter answered, and to be learned from twice."""
+        """Refuse a batch that another adapter answered, or that was learned from already."""
         if self.owner is not owner:
             raise ValueError("pending must come from this adapter's answer(), got that of another adapter")
         if self.learned:

@@ -31,7 +31,7 @@ class _Number:
 
 
 class StepInfo:
-    """One step of an adapter; ``None`` stands for what its method does not have.
+    """One step of an adapter; ``None`` where the method has no such number.
 
     Logs, plots, metrics and pages read this and nothing else. Numbers computed on a device are fetched when they are
     read, so that a step never waits for them.

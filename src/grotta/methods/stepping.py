@@ -1,4 +1,4 @@
-"""How a step is taken: what stands between a call of an adapter and its method's three functions."""
+"""How a step is taken: everything between a call of an adapter and its method's three functions."""
 
 import contextlib
 import threading
@@ -29,7 +29,7 @@ from grotta.nn.memory_format import channels_last_is_safe
 
 
 class Stepping(Persistent, ABC):
-    """Predicts with a method's ``infer`` and lets it ``learn``, in any thread, in any mode, all or nothing."""
+    """Predicts with a method's ``infer`` and lets it ``learn``, in any thread and mode, completely or not at all."""
 
     trains_on_prediction: ClassVar[bool] = False  # whether ``infer`` records gradients for ``learn``
     augments: ClassVar[bool] = False  # whether ``infer`` or ``learn`` makes strong views, which not all images allow
@@ -98,7 +98,7 @@ class Stepping(Persistent, ABC):
             inputs, prediction = self._first_infer(images, record) if not self._looked else self._infer(images, record)
             logits = prediction.logits.detach()
             self._finite.check(logits, self._not_finite("predictions"))
-            with torch.autocast(self.device.type, enabled=False):  # little work, which needs the precision
+            with torch.autocast(self.device.type, enabled=False):  # cheap, and needs the precision
                 probs = logits.to(self.wide).softmax(1)
             source = None if self._guard is None else self.beside(inputs)[0].to(self.wide).softmax(1)
             answered = source if source is not None and self._guard is not None and self._guard.fallen else probs
@@ -122,7 +122,7 @@ class Stepping(Persistent, ABC):
             learned = self._learn_or_undo(batch, prediction, output.probs)
             self.output.observe(pending.probs, pending.prediction.features.to(self.wide), output)
         self.step += 1
-        guarded = self._heed_guard(pending, start)
+        guarded = self._consult_guard(pending, start)
         self.last = StepInfo(
             step=self.step,
             batch_size=len(batch.images),
@@ -139,8 +139,8 @@ class Stepping(Persistent, ABC):
 
     @torch.inference_mode(False)
     @torch.no_grad()
-    def _heed_guard(self, pending: Pending, start: dict[str, Tensor] | None) -> Mapping[str, Tensor | float]:
-        """Let the guard see the batch; go back, or take a snapshot, if it says so."""
+    def _consult_guard(self, pending: Pending, start: dict[str, Tensor] | None) -> Mapping[str, Tensor | float]:
+        """Show the guard the batch; roll back, or take a snapshot, if it says so."""
         guard = self._guard
         if guard is None or pending.source is None:
             return {"guard": 0.0, "rollbacks": 0.0} if self._wants_guard else {}
@@ -156,7 +156,7 @@ class Stepping(Persistent, ABC):
         return {**numbers, "rollbacks": float(guard.rollbacks)}
 
     def _learn_or_undo(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
-        """Learn; a step that fails, or that leaves NaN or infinity, is undone where that can be known at once."""
+        """Learn; undo a step that fails or leaves NaN or infinity, where that can be known at once."""
         if self._unadapted is not None:
             return Learned()
         if self.device.type == "cpu":

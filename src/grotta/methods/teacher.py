@@ -17,7 +17,7 @@ def trained_affine(network: nn.Module) -> dict[str, nn.Parameter]:
     """Let the affine parameters of all norm layers be trained, and nothing else; returns them by name.
 
     These are the converted batch normalisations, and layers of other kinds (LayerNorm, GroupNorm, RMSNorm, ...), which
-    get their own copies. A network without any raises :class:`NothingToTrainError`, upon which its adapter does without
+    get their own copies. A network without any raises :class:`NothingToTrainError`, and its adapter then works without
     training.
     """
     network.requires_grad_(False)

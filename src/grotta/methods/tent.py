@@ -16,7 +16,7 @@ from grotta.nn import Network, batch_stats
 
 @register("tent")
 class Tent(Adapter):
-    """Make the network sure of what it says: one step down the entropy of every batch's own predictions.
+    """Make the network more certain: one step down the entropy of its own predictions for every batch.
 
     A step on the batch X_t, with one pass of the network:
 

@@ -19,7 +19,8 @@ from grotta.nn import Network, balanced, labelled
 
 @register("tribe")
 class TRIBE(Adapter):
-    """Three networks with class-balanced statistics: the student learns the teacher's labels, the anchor holds both.
+    """Three networks with class-balanced statistics: the student learns the teacher's labels, the anchor stabilises
+    both.
 
     Teacher T and student S share all parameters, the anchor A has the source's; each has balanced norm layers with
     statistics of its own. A step on the batch X_t:
@@ -33,7 +34,7 @@ class TRIBE(Adapter):
     Args:
         eta: momentum of the statistics of a class.
         gamma: share of a class's step that goes to all classes alike.
-        margin: largest entropy to learn from, in parts of ln C. Where one of these three is not given, it is the
+        margin: largest entropy to learn from, as a fraction of ln C. Where one of these three is not given, it is the
             published one for 10, 100 or 1000 classes, whichever is nearest: eta 0.01, 0.05 or 0.5; gamma 0, 0.1 or
             0.5; margin 0.05, 0.2 or 0.4.
         anchor: weight of the anchor's answers.

@@ -1,4 +1,4 @@
-"""Whose turn it is when several threads call one adapter."""
+"""A lock for several threads that call one adapter."""
 
 import contextlib
 import threading
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 
 class Turns:
-    """A lock with two kinds of turn: shared ones run side by side, exclusive ones alone.
+    """A lock with two kinds of turn: shared ones run concurrently, exclusive ones alone.
 
     A thread may take another turn inside its own, except an exclusive one inside a shared one. Exclusive turns go
-    first, so that a steady flow of shared ones cannot hold them up forever.
+    first, so that a steady flow of shared ones cannot starve them.
 
     >>> turns = Turns()
     >>> with turns.exclusive(), turns.shared():

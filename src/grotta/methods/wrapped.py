@@ -14,7 +14,7 @@ from grotta.nn.network import Ending
 
 
 class WrappedModel:
-    """A model that was found fit to be adapted, with what is known of it."""
+    """A model that can be adapted, with what is known about it."""
 
     def __init__(
         self,

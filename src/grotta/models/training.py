@@ -181,17 +181,16 @@ def train(
         "image shape": list(images[torch.arange(1)].shape[1:]),
         "largest label": int(labels.max()),
     }
-    history: list[EpochResult] = []
-    if resume and checkpoint is not None and checkpoint.exists():
-        history = _restore(checkpoint, model, optimizer, recipe, title, data)
+    kept = None if checkpoint is None else _Checkpoint(checkpoint, model, optimizer, recipe, title, data)
+    history = kept.restore() if kept is not None and resume and kept.path.exists() else []
     for epoch in range(len(history), recipe.epochs):
         started = time.perf_counter()
         loss = _run_epoch(model, images, labels, optimizer, recipe, epoch, on_step)
         _refuse_divergence(model, loss, recipe, epoch)
         scored = accuracy(model, *evaluation)
         history.append(EpochResult(epoch, loss, scored, time.perf_counter() - started))
-        if checkpoint is not None:
-            _store(checkpoint, model, optimizer, recipe, title, data, history)
+        if kept is not None:
+            kept.store(history)
         on_epoch(history[-1])
     return history
 
@@ -234,44 +233,39 @@ def _refuse_divergence(model: nn.Module, loss: float, recipe: Recipe, epoch: int
         )
 
 
-def _store(
-    path: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    recipe: Recipe,
-    title: str,
-    data: Mapping[str, Any],
-    history: Sequence[EpochResult],
-) -> None:
-    state: dict[str, Any] = {
-        "model": model.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "recipe": asdict(recipe),
-        "title": title,
-        "data": dict(data),
-        "history": [asdict(result) for result in history],
-    }
-    write_checkpoint(path, state)
+@dataclass(frozen=True)
+class _Checkpoint:
+    """The file that a training is resumed from; one of another training, of other data or settings is refused."""
 
+    path: Path
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    recipe: Recipe
+    title: str
+    data: Mapping[str, Any]
 
-def _restore(
-    path: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    recipe: Recipe,
-    title: str,
-    data: Mapping[str, Any],
-) -> list[EpochResult]:
-    state = read_checkpoint(path)
-    if title != state["title"]:
-        raise ValueError(f"{path} is of another training ({state['title']}), not of this one ({title})")
-    if changes := _differences(state["data"], data):
-        raise ValueError(f"{path} was written with other data ({changes}); use the same, or start over")
-    if changes := _differences(state["recipe"], asdict(recipe)):
-        raise ValueError(f"{path} was written by another recipe ({changes}); use the same one, or start over")
-    copy_state(model, state["model"], f"{path} does not fit {type(model).__name__}")
-    optimizer.load_state_dict(state["optimizer"])
-    return [EpochResult(**result) for result in state["history"]]
+    def store(self, history: Sequence[EpochResult]) -> None:
+        state: dict[str, Any] = {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "recipe": asdict(self.recipe),
+            "title": self.title,
+            "data": dict(self.data),
+            "history": [asdict(result) for result in history],
+        }
+        write_checkpoint(self.path, state)
+
+    def restore(self) -> list[EpochResult]:
+        state = read_checkpoint(self.path)
+        if self.title != state["title"]:
+            raise ValueError(f"{self.path} is of another training ({state['title']}), not of this one ({self.title})")
+        if changes := _differences(state["data"], self.data):
+            raise ValueError(f"{self.path} was written with other data ({changes}); use the same, or start over")
+        if changes := _differences(state["recipe"], asdict(self.recipe)):
+            raise ValueError(f"{self.path} was written by another recipe ({changes}); use the same one, or start over")
+        copy_state(self.model, state["model"], f"{self.path} does not fit {type(self.model).__name__}")
+        self.optimizer.load_state_dict(state["optimizer"])
+        return [EpochResult(**result) for result in state["history"]]
 
 
 def _differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Balanced batch normalisation (TRIBE): every class has statistics of its own, and all classes count the same."""
+"""Balanced batch normalisation (TRIBE): each class has its own statistics, and all classes count equally."""
 
 import contextlib
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class BalancedBN1d(AdaptiveNorm):
     Each class k has (mu_k, s2_k), at first the source's. Images with ``labels`` move them before they are normalised:
     for the n_k images of class k, with the momentum m = eta (1/n_k if n_k > 1/eta) and means over positions,
     D = m sum(x - mu_k) is added to mu_k, and m (sum (x - mu_k)^2 - n_k s2_k) - D^2 to s2_k; of both, the share
-    ``gamma`` goes to all classes alike, as the mean over the classes at hand. Every image is normalised by
+    ``gamma`` goes to all classes alike, as the mean over the classes present. Every image is normalised by
     mu = mean_k mu_k and s2 = mean_k s2_k + var_k mu_k (unbiased), through which the gradient flows. Without labels
     statistics stay as they are.
     """

@@ -1,4 +1,4 @@
-"""Tensors that a pass of a network leaves behind in its modules, and how to be rid of them."""
+"""Tensors that a pass of a network leaves behind in its modules, and how to get rid of them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,8 +15,8 @@ class PassCaches:
     """What modules keep from one pass to the next outside of their parameters and buffers.
 
     Some models cache tensors in evaluation mode, such as attention biases looked up from a table. Kept beyond a pass,
-    these are of weights that have been trained since, or carry a graph that was used up. Made before a first pass, this
-    finds them after it (:meth:`look`), and puts back what was there (:meth:`forget`).
+    they belong to weights that have been trained since, or carry a graph that was used up. Made before a first pass,
+    this finds them after it (:meth:`look`), and puts back what was there (:meth:`forget`).
     """
 
     def __init__(self, body: nn.Module) -> None:

@@ -21,7 +21,7 @@ NormFactory = Callable[[_BatchNorm], nn.Module]
 
 
 def convert_norm(model: nn.Module, factory: NormFactory) -> nn.Module:
-    """A copy of ``model`` in which ``factory(bn)`` stands for every batch normalisation ``bn``.
+    """A copy of ``model`` in which ``factory(bn)`` replaces every batch normalisation ``bn``.
 
     ``model`` is not changed; the copy shares all other weights with it by reference. A layer used in two places
     is converted once. Layers that cannot be converted faithfully raise an error that names them.
@@ -36,7 +36,7 @@ def convert_norm(model: nn.Module, factory: NormFactory) -> nn.Module:
 
 
 def replace_norms(network: nn.Module, factory: NormFactory) -> nn.Module:
-    """As :func:`convert_norm`, in place: for a network that is one's own."""
+    """As :func:`convert_norm`, but in place, for a network of our own."""
     if isinstance(network, _BatchNorm):
         return _convert(network, "the model itself", factory)
     converted: dict[int, nn.Module] = {}
@@ -119,7 +119,7 @@ def _convert(bn: _BatchNorm, path: str, factory: NormFactory) -> nn.Module:
     try:
         new = check_type("the factory's layer", factory(bn), nn.Module, "a torch.nn.Module")
         if isinstance(bn, nn.SyncBatchNorm) and isinstance(new, AdaptiveNorm):
-            new.ranks = AdaptiveNorm.ranks  # it stands for layers of any dimension
+            new.ranks = AdaptiveNorm.ranks  # it replaces layers of any dimension
         if type(bn).forward in _PLAIN_FORWARDS:
             return new
         return _with_what_it_carries(bn, new, factory)

@@ -1,4 +1,4 @@
-"""Instance-aware batch normalisation (NOTE): an instance is corrected only where it clearly differs."""
+"""Instance-aware batch normalisation (NOTE): an instance is corrected only if it clearly differs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A classifier seen as the methods need it: images in, logits and features out."""
+"""A classifier as the methods need it: images in, logits and features out."""
 
 import threading
 from collections.abc import Sequence

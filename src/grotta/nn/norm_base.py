@@ -10,7 +10,7 @@ from grotta._check import check_type
 
 
 class AdaptiveNorm(nn.Module):
-    """A normalisation layer that took the place of a batch normalisation.
+    """A normalisation layer that replaced a batch normalisation.
 
     ``weight``/``bias`` (None without affine) and ``running_mean``/``running_var`` are the layer's own copies: a
     network of shared weights differs from its siblings in these alone. ``train()`` and ``eval()`` do not matter.

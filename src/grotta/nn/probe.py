@@ -25,8 +25,8 @@ class Probed(NamedTuple):
 def probe(model: nn.Module) -> Probed | None:
     """Pass a batch of two images without values through a copy of ``model``; None if no such pass succeeds.
 
-    The size of the images is the one that the model declares (as timm's and Hugging Face's do) or one of the usual.
-    Many a model cannot be run this way, because it looks at values or is made for another size: nothing is known then.
+    The size of the images is the one that the model declares (as timm's and Hugging Face's do) or a common one.
+    Many models cannot be run this way, because they look at values or are made for another size: nothing is known then.
 
     >>> probed = probe(nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 7), nn.Linear(7, 2)))
     >>> probed.returned.shape, probed.classifiers

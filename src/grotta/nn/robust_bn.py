@@ -1,6 +1,6 @@
 """Robust batch normalisation, with and without the gradient form of training (GpreRBN and RBN)."""
 
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +20,16 @@ def check_gradient(gradient: Gradient) -> Gradient:
     return check_one_of("gradient", gradient, get_args(Gradient))
 
 
+class _Statistics(NamedTuple):
+    """Those of the batch and the global ones, (C,) each, and what is added to variances."""
+
+    mean_b: Tensor
+    var_b: Tensor
+    mean_g: Tensor
+    var_g: Tensor
+    eps: float
+
+
 class _GradientPreserving(torch.autograd.Function):
     """gamma (sg(s_b) (F - mu_b)/s_b + sg(mu_b) - mu_g)/s_g + beta, one pass forward and one backward.
 
@@ -28,16 +38,8 @@ class _GradientPreserving(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        x: Tensor,
-        weight: Tensor | None,
-        bias: Tensor | None,
-        batch: tuple[Tensor, Tensor],
-        world: tuple[Tensor, Tensor],
-        eps: float,
-    ) -> Tensor:
-        (mean_b, var_b), (mean_g, var_g) = batch, world
+    def forward(ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, statistics: _Statistics) -> Tensor:
+        mean_b, var_b, mean_g, var_g, eps = statistics
         inv_b, inv_g = (var_b + eps).rsqrt(), (var_g + eps).rsqrt()
         ctx.save_for_backward(x, weight, mean_b, inv_b, inv_g / inv_b, (mean_b - mean_g) * inv_g)
         ctx.eps = eps
@@ -54,28 +56,21 @@ class _GradientPreserving(torch.autograd.Function):
             grad, x, scale, None, None, mean_b, inv_b, True, ctx.eps, [needs_x, True, True]
         )
         grad_weight = torch.addcmul(grad_w * ratio, grad_b, shift) if needs_weight else None
-        return (grad_x if needs_x else None), grad_weight, (grad_b if needs_bias else None), None, None, None
+        return (grad_x if needs_x else None), grad_weight, (grad_b if needs_bias else None), None
 
 
 class _ThroughAlpha(torch.autograd.Function):
     """gamma (F - mu_g)/s_g + beta, where mu_g and s_g^2 move with the batch's by alpha, which the gradient follows.
 
-    With g the gradient of the output, N values a channel, A = gamma/s_g and means over the channel,
+    With g the gradient of the output, N values per channel, A = gamma/s_g and means over the channel,
     dF = A (g - alpha mean(g) - alpha (F - mu_b)/s_g^2 mean(g (F - mu_g))): two reductions and an affine map.
     """
 
     @staticmethod
     def forward(
-        ctx: Any,
-        x: Tensor,
-        weight: Tensor | None,
-        bias: Tensor | None,
-        batch: tuple[Tensor, Tensor],
-        world: tuple[Tensor, Tensor],
-        alpha: float,
-        eps: float,
+        ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, statistics: _Statistics, alpha: float
     ) -> Tensor:
-        (mean_b, var_b), (mean_g, var_g) = batch, world
+        mean_b, var_b, mean_g, var_g, eps = statistics
         ctx.save_for_backward(x, weight, mean_b, (var_b + eps).rsqrt(), mean_b - mean_g, (var_g + eps).rsqrt())
         ctx.alpha, ctx.eps = alpha, eps
         return F.batch_norm(x, mean_g, var_g, weight, bias, False, 0.0, eps)
@@ -97,23 +92,16 @@ class _ThroughAlpha(torch.autograd.Function):
             c = -share * a * total - b * mean_b
             a, b, c = (per_channel(v, x) for v in (a, b, c))
             grad_x = torch.addcmul(c, x, b).addcmul_(a, grad).to(x.dtype)
-        return grad_x, (along * inv_g if needs_weight else None), (total if needs_bias else None), *[None] * 4
+        return grad_x, (along * inv_g if needs_weight else None), (total if needs_bias else None), None, None
 
 
-def _as_training_mode(
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    batch: tuple[Tensor, Tensor],
-    world: tuple[Tensor, Tensor],
-    eps: float,
-) -> Tensor:
+def _as_training_mode(x: Tensor, weight: Tensor | None, bias: Tensor | None, statistics: _Statistics) -> Tensor:
     """The same as training-mode batch normalisation with weight gamma s_b/s_g and bias gamma (mu_b - mu_g)/s_g + beta.
 
     A compiler, which sees the statistics in here and outside and computes them once, makes the most of this form;
     eagerly they would be computed twice.
     """
-    (mean_b, var_b), (mean_g, var_g) = batch, world
+    mean_b, var_b, mean_g, var_g, eps = statistics
     inv_g = (var_g + eps).rsqrt()
     scale, shift = (var_b + eps).sqrt() * inv_g, (mean_b - mean_g) * inv_g
     if weight is not None and bias is not None:
@@ -129,7 +117,7 @@ class RobustBatchNorm(AdaptiveNorm):
     ``tracking`` alone decides: ``train()`` and ``eval()`` do not matter.
 
     ``gradient`` chooses what flows back, the value being the same: ``"exact"`` has the form of training-mode
-    batch normalisation, ``"literal"`` is the paper's equation to the letter (its sg(mu) inside the division
+    batch normalisation, ``"literal"`` is exactly the paper's equation (its sg(mu) inside the division
     adds a gradient through the batch deviation), ``"none"`` lets it flow through alpha times the batch
     statistics (RBN).
     """
@@ -171,10 +159,10 @@ class RobustBatchNorm(AdaptiveNorm):
         if self.tracking:
             self._track(*batch)
         # A later batch moves the buffers in place; the backward of this one uses only what it derived from them.
-        world = (self.running_mean, self.running_var)
+        statistics = _Statistics(*batch, self.running_mean, self.running_var, self.eps)
         if torch.compiler.is_compiling():
-            return _as_training_mode(x, self.weight, self.bias, batch, world, self.eps)
-        out: Tensor = _GradientPreserving.apply(x, self.weight, self.bias, batch, world, self.eps)  # type: ignore[no-untyped-call]
+            return _as_training_mode(x, self.weight, self.bias, statistics)
+        out: Tensor = _GradientPreserving.apply(x, self.weight, self.bias, statistics)  # type: ignore[no-untyped-call]
         return out
 
     def _depends_on_trained(self, x: Tensor) -> bool:
@@ -197,8 +185,8 @@ class RobustBatchNorm(AdaptiveNorm):
             return self._affine((x - per_channel(mean, x)) * per_channel((var + self.eps).rsqrt(), x), x)
         batch = channel_statistics(x)
         self._track(*batch)
-        world = (self.running_mean, self.running_var)
-        out: Tensor = _ThroughAlpha.apply(x, self.weight, self.bias, batch, world, self.alpha, self.eps)  # type: ignore[no-untyped-call]
+        statistics = _Statistics(*batch, self.running_mean, self.running_var, self.eps)
+        out: Tensor = _ThroughAlpha.apply(x, self.weight, self.bias, statistics, self.alpha)  # type: ignore[no-untyped-call]
         return out
 
     def _literal(self, x: Tensor) -> Tensor:

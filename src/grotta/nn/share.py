@@ -36,7 +36,7 @@ def shared_copy(model: nn.Module, *, warn: bool = True) -> nn.Module:
 
     No weight is copied and none requires a gradient; ``model``, its mode and its gradients stay as they are.
     Hooks of torch's own (weight and spectral normalisation, pruning) come along, since they compute weights; the
-    caller's observe *the caller's* module and are left behind, with a warning that says where.
+    caller's own hooks observe *the caller's* module and are left behind, with a warning that says where.
 
     >>> net = nn.Linear(2, 2)
     >>> shared_copy(net).weight.data_ptr() == net.weight.data_ptr()

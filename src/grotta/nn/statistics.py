@@ -62,7 +62,7 @@ def instance_statistics(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Moments(torch.autograd.Function):
-    """Mean and variance of ``x`` over ``dims``, kept; many times as fast as ``var_mean``, and one pass backward."""
+    """Mean and variance of ``x`` over ``dims``, which are kept; much faster than ``var_mean``, one pass backward."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, dims: list[int], correction: int) -> tuple[Tensor, Tensor]:

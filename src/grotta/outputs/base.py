@@ -1,4 +1,4 @@
-"""What every output adaptation is: a refinement, and a state that observed batches may move."""
+"""The base of output adaptations: a refinement, and a state that observed batches may change."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class OutputAdaptation(ABC):
     """Refines the predictions of a batch, whose rows are in stream order, and may remember the stream.
 
     There are two verbs. ``refine`` computes the output from the batch and the state and changes nothing;
-    ``observe`` moves the state on by a batch that was refined. Calling the adaptation does both. An adapter
+    ``observe`` updates the state with a batch that was refined. Calling the adaptation does both. An adapter
     that only predicts calls ``refine`` alone.
 
     A subclass without state overrides ``refine`` only. One with state also overrides ``observe``, ``reset``,
@@ -47,7 +47,7 @@ class OutputAdaptation(ABC):
         """The output for predictions (B, classes) and features (B, d), given the state, which does not change."""
 
     def observe(self, probs: Tensor, features: Tensor, output: Output) -> None:  # noqa: B027 - most have no state
-        """Move the state on by a batch and the output that ``refine`` gave for it."""
+        """Update the state with a batch and the output that ``refine`` gave for it."""
 
     def reset(self) -> None:  # noqa: B027 - most have no state
         """Forget the stream: as newly created."""
@@ -68,7 +68,7 @@ class OutputAdaptation(ABC):
         return output
 
     def _try_options(self) -> None:
-        """Refuse options that are out of range by refining two samples with them."""
+        """Refine two samples, so that options out of range are refused now."""
         probs = torch.full((2, self.num_classes), 1 / self.num_classes, device="cpu")
         self.refine(probs, torch.eye(2, device="cpu"))
 

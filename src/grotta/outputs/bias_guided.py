@@ -9,7 +9,7 @@ from grotta.outputs.registry import register
 
 @register("bias_guided")
 class BiasGuided(OutputAdaptation):
-    """Let alike samples agree on a label, the more so the more biased the batch is.
+    """Let similar samples agree on a label, more strongly the more biased the batch is.
 
     Args:
         num_classes: of the predictions.
@@ -29,7 +29,7 @@ class BiasGuided(OutputAdaptation):
         self._try_options()
 
     def refine(self, probs: Tensor, features: Tensor) -> Output:
-        """The refined predictions, with the two numbers that decided about them."""
+        """The refined predictions, with the two numbers that decided them."""
         refined = GF.bias_guided_refine(
             probs, features, k=self.k, affinity=self.affinity, sigma=self.sigma, lam=self.lam
         )

@@ -9,12 +9,12 @@ from grotta.outputs.registry import register
 
 @register("laplacian")
 class Laplacian(OutputAdaptation):
-    """Let alike samples of a batch agree on a label, whatever the batch.
+    """Let similar samples of a batch agree on a label, whatever the batch.
 
     Args:
         num_classes: of the predictions.
         affinity: ``"knn"``, ``"rbf"`` or ``"linear"``.
-        k: number of neighbours; for ``"rbf"``, of those that give the width.
+        k: number of neighbours; for ``"rbf"``, those that set the width.
 
     See :func:`grotta.functional.laplacian_refine`.
     """

@@ -39,7 +39,7 @@ def list_outputs() -> list[str]:
 
 
 def output_class(name: str | None) -> type[OutputAdaptation]:
-    """The class behind a name; ``None`` stands for predictions that go out unchanged."""
+    """The class behind a name; ``None`` means that predictions go out unchanged."""
     if name is None:
         return Unchanged
     load_plugins(PLUGINS)
