@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from grotta._check import check_in_unit_interval, check_positive, check_whole
-from grotta.memory.host_guided import HostGuidedMemory
+from grotta.memory import CSTU, PBRS
 from grotta.methods.base import Adapter, Learned
 
 
@@ -16,7 +16,7 @@ class SampleCadence(Adapter):
     """A method that remembers every sample and adapts after every ``update_every``-th one, even within a batch."""
 
     optimizer: torch.optim.Optimizer
-    memory: HostGuidedMemory
+    memory: CSTU | PBRS
     seen: Tensor
 
     def __init__(
