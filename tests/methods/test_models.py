@@ -44,6 +44,7 @@ class ModelOutput(OrderedDict):  # as Hugging Face's: a dict with attributes
         (lambda y: (y, y * 2), None),
         (lambda y: [y * 2, y], 1),
         (lambda y: {"logits": y * 2, "scores": y}, "scores"),
+        (lambda y: y[:, :, None, None], None),
     ],
 )
 def test_logits_are_found_in_what_a_model_returns(wrap: Any, field: Any) -> None:
@@ -61,6 +62,7 @@ def test_logits_are_found_in_what_a_model_returns(wrap: Any, field: Any) -> None
         (lambda y: (y,), 3, "under 3, got a tuple of 1"),
         (lambda y: None, None, "got NoneType"),
         (lambda y: y.argmax(1), None, "got a tensor of torch.int64"),
+        (lambda y: (y.repeat(1, 3), y), None, "first tensor has 15 columns, and no layer .* as with logits=1"),
         (lambda y: y[:, :, None], None, r"logits of shape \(batch, classes\), got \(2, 5, 1\) for a batch of 2"),
     ],
 )
@@ -165,7 +167,8 @@ def test_scripted_exported_and_quantised_models_are_refused_with_what_to_do() ->
         scripted = torch.jit.trace(model, x)
         exported = torch.export.export(model, (x,))
         quantised = torch.ao.quantization.quantize_dynamic(small_model(), {nn.Linear})
-    for fixed, kind in ((scripted, "torch.jit.ScriptModule"), (exported, "torch.export program"), (quantised, "quant")):
+    kinds = {"torch.jit.ScriptModule": scripted, "torch.export program": exported, "quant": quantised}
+    for kind, fixed in [*kinds.items(), ("torch.export program", exported.module())]:
         with pytest.raises(TypeError, match=f"model is (a )?{kind}.*{what_to_do}"):
             grotta.create("grotta", fixed)
     probs, features = scripted(x).softmax(1).detach(), torch.rand(2, 8)

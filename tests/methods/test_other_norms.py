@@ -99,6 +99,12 @@ def test_a_method_that_would_do_nothing_says_so_once(method, norm):
             assert torch.equal(adapter(x), source(x))
 
 
+def test_batch_norms_without_scale_and_shift_are_not_said_to_be_missing():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, affine=False), nn.Flatten(), nn.Linear(400, 5))
+    with pytest.warns(UserWarning, match="no scale or shift to train in its normalisation layers"):
+        grotta.create("tent", model)
+
+
 @pytest.mark.parametrize("method", ["source", "lame", "cotta", "grotta"])
 def test_methods_that_do_something_on_any_network_do_not_warn(method):
     with warnings.catch_warnings():

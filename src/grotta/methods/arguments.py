@@ -30,7 +30,7 @@ _QUANTISED = ("torch.ao.nn.quantized", "torch.nn.quantized", "torch.ao.nn.intrin
 
 def check_model(model: object) -> nn.Module:
     """The network itself, if it is one that can be adapted; a copy in float32 of one in half precision."""
-    if type(model).__name__ == "ExportedProgram":  # not worth importing torch.export for
+    if any(base.__module__.startswith("torch.export") for base in type(model).__mro__):  # the program or its module
         raise TypeError(f"model is a torch.export program, {_FIXED}")
     model = unwrap(check_type("model", model, nn.Module, "a torch.nn.Module"))
     if isinstance(model, torch.jit.ScriptModule):
@@ -87,6 +87,8 @@ def settle_classifier(
     """
     probed = probe(model)
     found = None if probed is None else _probed_classes(find_logits(probed.returned, logits))
+    if probed is not None and found is not None and logits is None:
+        _check_place(probed.returned, found, set(probed.classifiers.values()))
     name, classifier = find_classifier(model, feature_layer, probed, found)
     if probed is not None and outputs_of(classifier) is not None and name not in probed.classifiers:
         raise ValueError(f"feature_layer must run in the model's forward, got {name!r}, which does not")
@@ -109,6 +111,18 @@ def _probed_classes(logits: Tensor) -> int:
         shape = tuple(logits.shape)
         raise ValueError(f"model must return logits of shape (batch, classes), got {shape} for a batch of {BATCH}")
     return logits.shape[1]
+
+
+def _check_place(returned: object, found: int, widths: set[int]) -> None:
+    """Refuse a tuple whose first tensor has the width of no classifier that ran, while a later one has."""
+    if not isinstance(returned, tuple | list) or found in widths:
+        return
+    later = [i for i, part in enumerate(returned) if isinstance(part, Tensor) and part.ndim == 2]
+    if later := [i for i in later if returned[i].shape[1] in widths]:
+        raise ValueError(
+            f"the model returns a {type(returned).__name__}, whose first tensor has {found} columns, and no layer has "
+            f"so many outputs: say which are the logits, as with logits={later[0]}"
+        )
 
 
 def check_field(field: object) -> Field:

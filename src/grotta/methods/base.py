@@ -217,8 +217,7 @@ class Adapter(Stepping):
         if not description.adapts and not self.adapts_nothing:
             warnings.warn(
                 f"method {self.name!r} finds nothing to adapt in {type(self.model).__name__}, which has "
-                f"{'no batch normalisation layer' if description.layers else 'no normalisation layer'}: "
-                "its predictions are the source model's",
+                f"{description.lacks}: its predictions are the source model's",
                 UserWarning,
                 stacklevel=5,
             )

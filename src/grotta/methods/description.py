@@ -39,6 +39,13 @@ class Description:
         """Whether anything is adapted."""
         return bool(self.trained or self.output or self.statistics not in ("", SOURCE))
 
+    @property
+    def lacks(self) -> str:
+        """What a model lacks of which nothing can be adapted."""
+        if "BatchNorm" in self.layers:
+            return "no scale or shift to train in its normalisation layers"
+        return "no batch normalisation layer" if self.layers else "no normalisation layer"
+
     def __str__(self) -> str:
         kinds = " and ".join(f"{count} {kind}" for kind, count in self.layers.items()) or "no normalisation"
         parts = [f"{kinds} layer{'' if sum(self.layers.values()) == 1 else 's'}"]

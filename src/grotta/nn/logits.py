@@ -13,7 +13,8 @@ def find_logits(returned: Any, field: Field = None) -> Tensor:
     """The tensor of logits in what a model ``returned``.
 
     A tensor is taken as it is. Of a mapping or an object, as Hugging Face models return it, it is the entry or
-    attribute ``"logits"``; of a tuple or list, the first. ``field`` names another entry, attribute or place.
+    attribute ``"logits"``; of a tuple or list, the first. ``field`` names another entry, attribute or place. Maps of
+    one pixel, which a 1x1 convolution behind the pooling returns, are flattened.
 
     >>> find_logits({"logits": torch.zeros(2, 5), "hidden": torch.ones(2, 8)}).shape
     torch.Size([2, 5])
@@ -24,7 +25,7 @@ def find_logits(returned: Any, field: Field = None) -> Tensor:
     if found is None and field is None:
         found = returned[0] if isinstance(returned, tuple | list) and returned else returned
     if isinstance(found, Tensor) and found.is_floating_point():
-        return found
+        return found.flatten(1) if found.ndim == 4 and found.shape[2:] == (1, 1) else found
     place = "" if field is None else f" under {field!r}"
     raise TypeError(
         f"the model must return a tensor of logits (batch, classes){place}, got {_contents(returned)}; name the field "
