@@ -185,7 +185,7 @@ def test_warnings_name_failed_cells_short_domains_and_mixtures(make_result):
     other = make_result("bn", 0.1, {"fog": 10.0}, provenance="published")
     failure = Failure(CellSpec(method="cotta", dataset="cifar10-c", domains=("fog",), gamma=0.1), "out of memory")
     warnings = reader_warnings([short, other], [failure])
-    assert warnings[0].startswith("Failed: cotta on cifar10-c, γ = 0.1, stream seed 0, method seed 0: out of memory")
+    assert warnings[0].startswith("Failed: cotta on cifar10-c, gamma 0.1, stream seed 0, method seed 0: out of memory")
     assert "cifar10-c: 1 of 1 domains are short (GRoTTA)." in warnings
     assert any("published and on regenerated" in warning for warning in warnings)
     assert all(

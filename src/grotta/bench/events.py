@@ -1,5 +1,6 @@
 """What happens while cells run, as values: every executor sends them, every display reads them."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,7 +10,10 @@ from grotta.bench.store.results import CellResult
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a cell has come: images seen and wrong answers among them, overall and in the current domain."""
+    """How far a cell has come: images seen and wrong answers among them, overall and in the current domain.
+
+    Images without a label (``unknown``) count as seen, and for the errors not at all.
+    """
 
     images: int
     wrong: int
@@ -17,16 +21,18 @@ class Progress:
     domain: str
     domain_images: int
     domain_wrong: int
+    unknown: int = 0
+    domain_unknown: int = 0
 
     @property
     def error(self) -> float:
-        """In per cent, so far."""
-        return 100.0 * self.wrong / max(self.images, 1)
+        """In per cent, so far; NaN if no image has had a label."""
+        return _error(self.wrong, self.images - self.unknown)
 
     @property
     def domain_error(self) -> float:
-        """In per cent, so far in the current domain."""
-        return 100.0 * self.domain_wrong / max(self.domain_images, 1)
+        """In per cent, so far in the current domain; NaN if no image of it has had a label."""
+        return _error(self.domain_wrong, self.domain_images - self.domain_unknown)
 
 
 @dataclass(frozen=True)
@@ -101,3 +107,7 @@ Emit = Callable[[Event], None]
 
 def ignore(event: Event) -> None:
     """Do nothing with an event."""
+
+
+def _error(wrong: int, labelled: int) -> float:
+    return 100.0 * wrong / labelled if labelled else math.nan

@@ -24,9 +24,12 @@ def bench(grid: GridOptions, workers: WorkerOptions, options: RunOptions) -> Non
     Example: `grotta bench --dataset cifar10-c --methods source,rotta,grotta --gammas 1e-1,1e-4`
     """
     from grotta.bench.grid import make_grid
+    from grotta.commands.camera import filmed
     from grotta.commands.running import cell_json, echo_json, failures_json, make_plan, report_and_tell, run_with_board
 
-    specs = make_grid(**{**grid.choices(), "images": grid.images}, data_root=options.data_root)
+    choices = {**grid.choices(), "images": grid.images}
+    choices["dataset"] = filmed(grid.dataset, grid.stream, grid.images or 0, options.out)
+    specs = make_grid(**choices, data_root=options.data_root)
     outcome = run_with_board(make_plan(specs, options, workers))
 
     def tell(report: "Report", page: Path | None) -> None:
@@ -44,7 +47,7 @@ def show(report: "Report", outcome: "Outcome", page: Path | None) -> None:
     from rich.console import Console
 
     from grotta.commands.running import time_spent
-    from grotta.report.render.terminal import TerminalTable, print_lines
+    from grotta.report.render.terminal import TerminalListing, TerminalTable, print_lines
     from grotta.report.sections.listings import unlabelled_listing
     from grotta.report.sections.warnings import reader_warnings
 
@@ -52,14 +55,10 @@ def show(report: "Report", outcome: "Outcome", page: Path | None) -> None:
     for table in report.main_tables(outcome.results):
         console.print(TerminalTable(table))
     if (listing := unlabelled_listing(outcome.results)) is not None:
-        print_lines(console, [" | ".join(map(_shown, line)) for line in (listing.heads, *listing.rows)])
+        console.print(TerminalListing(listing))
     notes = reader_warnings(outcome.results, outcome.failures)
     print_lines(console, [f"Note: {note}" for note in notes], "yellow")
     if spent := time_spent(outcome):
         typer.echo(spent, err=True)
     if page is not None:
         typer.echo(f"Report: {page}")
-
-
-def _shown(value: object) -> str:
-    return f"{value:.2f}" if isinstance(value, float) else str(value)

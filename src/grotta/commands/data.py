@@ -157,6 +157,24 @@ def corrupt_data(
         raise typer.Exit(1)
 
 
+@app.command("record")
+def record_data(
+    source: Annotated[str, typer.Argument(help="A camera's address or device, or a video file.")],
+    out: Annotated[Path, typer.Option(help="A new folder for the pictures.")],
+    images: Annotated[int, typer.Option(help="Stop after this many; 0 goes on until the end, or Ctrl-C.")] = 0,
+) -> None:
+    """Film a running camera into a folder: a picture per frame, called after the time at which it was taken.
+
+    `--stream recorded --dataset folder:PATH` then runs methods on it. Needs the extra `video` (PyAV).
+
+    Example: `grotta data record rtsp://camera/gate --out filmed/gate --images 5000`
+    """
+    from grotta._check import check_whole
+    from grotta.commands.camera import film
+
+    film(source, out.expanduser(), check_whole("images", images, at_least=0))
+
+
 def _whole_number(argument: str, text: str) -> int:
     if not text.isdecimal():
         raise ValueError(f"{argument} must be whole numbers separated by commas, got {text!r}")

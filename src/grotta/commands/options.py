@@ -23,7 +23,10 @@ class StreamOptions:
 
     dataset: Annotated[
         str,
-        typer.Option(help="A data set's name (grotta data list), folder:PATH, or, recorded, times:PATH or csv:FILE."),
+        typer.Option(
+            help="A data set's name (grotta data list), folder:PATH, or, recorded, times:PATH, csv:FILE, video:FILE or "
+            "a camera that is filmed first, video:ADDRESS."
+        ),
     ] = "fashion-c"
     domains: Annotated[
         str | None,

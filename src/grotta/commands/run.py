@@ -55,11 +55,13 @@ def run(cell: CellOptions, options: RunOptions) -> None:
     from grotta.bench.process import tune_allocator
     from grotta.bench.run import run_plan
     from grotta.bench.store.results import RESULT, cell_directory
+    from grotta.commands.camera import filmed
     from grotta.commands.running import cell_json, echo_json
     from grotta.report.live.line import ProgressLine
 
     tune_allocator()
-    [plain] = make_grid(**cell.choices(), data_root=options.data_root)
+    dataset = filmed(cell.dataset, cell.stream, cell.images or 0, options.out)
+    [plain] = make_grid(**{**cell.choices(), "dataset": dataset}, data_root=options.data_root)
     own = {"options": parse_options(cell.option or []), "stream_seed": cell.stream_seed, "seed": cell.seed, "label": ""}
     spec = CellSpec.from_dict({**plain.to_dict(), **own})
     plan = Plan(
@@ -112,15 +114,14 @@ def parse_options(words: list[str]) -> dict[str, Any]:
 
 def to_text(result: "CellResult") -> str:
     """A finished cell for readers."""
-    from grotta.bench.inputs.opened import WITHOUT_GAMMA
+    from grotta.report.labels import data_name, stream_name
 
     spec = result.spec
     width = max(map(len, result.domain_errors))
     errors = {} if result.measures else result.domain_errors
-    shift = f"{spec.stream} stream" if spec.stream in WITHOUT_GAMMA else f"gamma {spec.gamma:g}"
     return "\n".join(
         [
-            f"{spec.label} on {spec.dataset}, {shift}: {_named_errors(result)}",
+            f"{spec.label} on {data_name(spec.dataset)}, {stream_name(spec)}: {_named_errors(result)}",
             *(f"  {domain:{width}}  {error:5.2f} %" for domain, error in errors.items()),
             f"{result.images:,} images, {result.seconds:.1f} s, {result.images_per_second:.0f} images/s, "
             f"{result.peak_memory_mb:.0f} MB; stream {result.stream_hash[:12]}; {result.directory}",
@@ -137,10 +138,11 @@ def _named_errors(result: "CellResult") -> str:
         mix = ", ".join(f"{name} {100 * share:.1f} %" for name, share in named.items())
         agreement, entropy = (result.measures[name] for name in ("agreement", "entropy"))
         estimate = result.measures.get("estimated_accuracy")
+        sure = f", confidence {100 * result.measures['confidence']:.1f} %" if "confidence" in result.measures else ""
         own = "" if estimate is None else f", accuracy {100 * estimate:.1f} % by its own estimate"
         return (
-            f"no labels; agreement {100 * agreement:.1f} % with the source network, entropy {entropy:.3f} nats{own}, "
-            f"predicted {mix}"
+            f"no labels; agreement {100 * agreement:.1f} % with the source network, entropy {entropy:.3f} nats"
+            f"{sure}{own}, predicted {mix}"
         )
     of_all, mean = f"{result.error:.2f} %", f"{mean_error(result):.2f} %"
     if of_all == mean:  # one domain, or all of one length

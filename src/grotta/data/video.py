@@ -2,11 +2,13 @@
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from grotta.data.arrays import Images, cached_images
 from grotta.data.dataset import ArrayDataset, Moments, same_labels
@@ -22,20 +24,26 @@ UNKNOWN = -1
 def frames(source: str | os.PathLike[str], *, image_size: int = 224) -> Iterator[tuple[float, Images]]:
     """The frames of a video file, or of a camera while it runs, as (seconds since the start, uint8 (size, size, 3)).
 
-    ``source`` is whatever FFmpeg opens: a file, an address such as ``rtsp://camera/stream``, or a device such as
-    ``/dev/video0``. Each frame is resized and cropped as pictures from files are. A camera never ends by itself.
+    ``source`` is whatever FFmpeg opens: a file, a pipe, an address such as ``rtsp://camera/stream``, or a device such
+    as ``/dev/video0``. Each frame is resized and cropped as pictures from files are. A camera never ends by itself.
 
     >>> for seconds, frame in frames("gate.mp4"):  # doctest: +SKIP
     ...     adapter(torch.from_numpy(frame).permute(2, 0, 1)[None])
     """
-    decoder = _decoder()
+    for seconds, picture in pictures(source):
+        yield seconds, np.asarray(resize_and_crop(picture, short_side(image_size), image_size))
+
+
+def pictures(source: str | os.PathLike[str]) -> Iterator[tuple[float, Image.Image]]:
+    """The frames of :func:`frames` in their own size, as (seconds, RGB picture)."""
+    decoder, path = _decoder(), Path(source)
+    device = sys.platform == "linux" and path.is_char_device()  # FFmpeg does not recognise a device by its name
     try:
-        with decoder.open(os.fspath(source)) as container:
+        with decoder.open(os.fspath(source), format="v4l2" if device else None) as container:
             if not container.streams.video:
                 raise DamagedDataError(f"{source} has no video")
             for number, frame in enumerate(container.decode(video=0)):
-                picture = resize_and_crop(frame.to_image(), short_side(image_size), image_size)
-                yield float(number if frame.time is None else frame.time), np.asarray(picture)
+                yield float(number if frame.time is None else frame.time), frame.to_image()
     except FileNotFoundError as error:
         raise DataNotFoundError(f"{source}: there is no such video") from error
     except decoder.FFmpegError as error:
@@ -44,6 +52,8 @@ def frames(source: str | os.PathLike[str], *, image_size: int = 224) -> Iterator
 
 def open_video(name: str, path: str, options: Options) -> ArrayDataset:
     """A video file as a recording of one camera without labels, called like the file; decoded once, into the cache."""
+    if is_running(path):
+        raise ValueError(f"dataset must be a video that has an end, got {path}; `grotta data record` films a camera")
     file = Path(path).expanduser()
     if not file.is_file():
         raise DataNotFoundError(f"{path}: there is no such video")
@@ -75,6 +85,16 @@ def open_video(name: str, path: str, options: Options) -> ArrayDataset:
         moments={domain: Moments(np.round(times).astype("datetime64[s]"), (domain,) * len(times))},
         closed=False,
     )
+
+
+def is_running(source: str) -> bool:
+    """Whether frames of a source come only once, as it sends them: an address, a device or a pipe, not a file.
+
+    >>> is_running("rtsp://camera/gate"), is_running("gate.mp4")
+    (True, False)
+    """
+    path = Path(source).expanduser()
+    return "://" in source or path.is_char_device() or path.is_fifo()
 
 
 def _decoder() -> Any:

@@ -112,6 +112,16 @@ def label_shift(stream: str, gamma: float) -> str:
     return {"iid": "no label shift", "recorded": "recorded order"}.get(stream, f"γ = {gamma_head(gamma_name(gamma))}")
 
 
+def stream_name(spec: CellSpec) -> str:
+    """The stream of a cell in two words: what it is drawn with, or its kind.
+
+    >>> spec = CellSpec(method="source", dataset="fashion-c", domains=("fog",), gamma=0.1)
+    >>> stream_name(spec), stream_name(replace(spec, stream="recorded"))
+    ('gamma 0.1', 'recorded stream')
+    """
+    return f"gamma {spec.gamma:g}" if has_gamma(spec.stream) else f"{spec.stream} stream"
+
+
 def has_gamma(stream: str) -> bool:
     """Whether the streams of a kind are drawn with a gamma."""
     return stream not in ("iid", "recorded")
@@ -127,18 +137,29 @@ def data_name(dataset: str) -> str:
     return kind + colon + ((PurePath(path).name or "/") if colon else "")
 
 
+def network_name(model: str) -> str:
+    """A network as shown: weights in a folder of this machine go by the name of their file.
+
+    >>> network_name("resnet20@/home/me/gate.safetensors"), network_name("resnet20@models/gate/resnet20.safetensors")
+    ('resnet20@gate.safetensors', 'resnet20@models/gate/resnet20.safetensors')
+    """
+    name, at, weights = model.partition("@")
+    path = PurePath(weights)
+    return f"{name}{at}{path.name}" if path.is_absolute() or weights.startswith("~") else model
+
+
 def parent_folder(dataset: str) -> str:
     """The name of the folder that a data set's folder or file is in, ``""`` if it is not in one."""
     return PurePath(dataset.partition(":")[2]).parent.name
 
 
-def plural(number: int, word: str) -> str:
+def plural(number: int, word: str, several: str = "") -> str:
     """A number of things.
 
-    >>> plural(1, "domain"), plural(15, "domain")
-    ('1 domain', '15 domains')
+    >>> plural(1, "domain"), plural(15, "domain"), plural(2, "class", "classes")
+    ('1 domain', '15 domains', '2 classes')
     """
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {several or word + 's'}"
 
 
 def slug(text: str) -> str:

@@ -102,6 +102,8 @@ def _steps(spec: CellSpec, inputs: CellInputs, adapter: methods.Adapter, records
             domain=name,
             domain_images=records.images - start,
             domain_wrong=records.wrong_since(start),
+            unknown=records.unknown_since(0),
+            domain_unknown=records.unknown_since(start),
         )
 
 
@@ -123,7 +125,7 @@ def _result(
         classes=inputs.dataset.num_classes,
         provenance=inputs.dataset.provenance,
         versions=versions(adapter.device.type),
-        warnings=warnings_about(adapter, inputs.lengths),
+        warnings=() if spec.per_stream else warnings_about(adapter, inputs.lengths),
         distinct_images=_distinct(inputs),
         directory=directory,
     )

@@ -32,6 +32,7 @@ UNKNOWN = np.iinfo(np.uint16).max  # the label of an image without one
 # Of recorded streams alone.
 RECORDED_BATCH_COLUMNS = {
     "agreement": np.float32,  # share of predictions that are the source network's; NaN where there are labels
+    "confidence": np.float32,  # mean of the largest probabilities; the plainest estimate of accuracy without labels
     "estimated_accuracy": np.float32,  # by the method itself, without labels
 }
 RECORDED_IMAGE_COLUMNS = {"time": np.int64}  # seconds since 1970-01-01, NO_TIME if unknown
@@ -84,7 +85,7 @@ class Records:
             "agreement": agreement,
             **{
                 name: numbers.get(name)
-                for name in ("zeta", "lam", "loss", "entropy", "bank_size", "estimated_accuracy")
+                for name in ("zeta", "lam", "loss", "entropy", "bank_size", "confidence", "estimated_accuracy")
             },
         }
         for name, column in self._rows.items():
@@ -119,6 +120,10 @@ class Records:
         """How many predictions were wrong, from the ``image``-th of the stream on."""
         span = slice(image, self.images)
         return int(wrong({name: self._cells[name][span] for name in IMAGE_COLUMNS}).sum())
+
+    def unknown_since(self, image: int) -> int:
+        """How many images have no label, from the ``image``-th of the stream on."""
+        return int((self._cells["labels"][image : self.images] == UNKNOWN).sum())
 
 
 def to_bytes(columns: Mapping[str, Column]) -> bytes:
@@ -175,7 +180,7 @@ def measures(columns: Mapping[str, Column], class_names: Sequence[str]) -> dict[
     if (columns["labels"] != UNKNOWN).any():
         return {}
     weights = columns["size"] / columns["size"].sum()
-    known = [name for name in ("agreement", "entropy", "estimated_accuracy") if name in columns]
+    known = [name for name in ("agreement", "entropy", "confidence", "estimated_accuracy") if name in columns]
     means = {name: float((columns[name] * weights).sum()) for name in known}
     counts = np.bincount(columns["predictions"], minlength=len(class_names)) / len(columns["predictions"])
     mix = {f"class {name}": float(share) for name, share in zip(class_names, counts)}

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from grotta.bench.events import Event, Failure, Finished, Retried, Warned
 from grotta.bench.spec import CellSpec
-from grotta.report.labels import both_errors, data_name
+from grotta.report.labels import both_errors, data_name, stream_name
 from grotta.report.live.tracker import CellStatus, Tracker, duration
 from grotta.report.render.plain_text import encodable
 from grotta.report.render.terminal import print_lines
@@ -81,7 +81,7 @@ class PlainBoard:
 
 
 class LiveBoard:
-    """The table as it fills: one row per method, one column per gamma, with bars for what is running."""
+    """The table as it fills: one row per method, one column per stream, with bars for what is running."""
 
     def __init__(self, tracker: Tracker, console: Console) -> None:
         self.tracker = tracker
@@ -115,14 +115,14 @@ class LiveBoard:
 
 
 def matrix(tracker: Tracker, height: int, encoding: str = "utf-8") -> Table:
-    """Label by data set and gamma; cells that differ otherwise (seeds, orders) share a place."""
+    """Label by data set and stream; cells that differ otherwise (seeds, orders) share a place."""
     columns = list(dict.fromkeys(_column(cell.spec) for cell in tracker.cells.values()))
     rows = list(dict.fromkeys(cell.spec.label for cell in tracker.cells.values()))
     several = len({dataset for dataset, _ in columns}) > 1
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("error %, all images", no_wrap=True)
-    for dataset, gamma in columns:
-        head = f"{data_name(dataset)} γ {gamma:g}" if several else f"γ {gamma:g}"
+    for dataset, stream in columns:
+        head = f"{data_name(dataset)} {stream}" if several else stream
         table.add_column(encodable(head, encoding), justify="right", no_wrap=True)
     shown = _most_telling(tracker, rows, max(height, 3))
     for label in shown:
@@ -159,21 +159,22 @@ def describe(event: Event) -> str:
 
 def name(spec: CellSpec) -> str:
     """A cell in a few words."""
-    return f"{spec.label} on {data_name(spec.dataset)}, gamma {spec.gamma:g}, seed {spec.seed}"
+    return f"{spec.label} on {data_name(spec.dataset)}, {stream_name(spec)}, seed {spec.seed}"
 
 
 def running(tracker: Tracker) -> list[CellStatus]:
-    """The cells that are running and have an error to show."""
-    return [cell for cell in tracker.cells.values() if cell.state == "running" and not math.isnan(cell.error)]
+    """The cells that are running and have something to show."""
+    return [cell for cell in tracker.cells.values() if cell.state == "running" and cell.done > 0]
 
 
 def so_far(cell: CellStatus) -> str:
     """A running cell in a few words."""
-    return f"{cell.spec.label} gamma {cell.spec.gamma:g} {cell.error:.1f} % at {cell.done:.0%}"
+    error = "" if math.isnan(cell.error) else f" {cell.error:.1f} %"
+    return f"{cell.spec.label} {stream_name(cell.spec)}{error} at {cell.done:.0%}"
 
 
-def _column(spec: CellSpec) -> tuple[str, float]:
-    return spec.dataset, spec.gamma
+def _column(spec: CellSpec) -> tuple[str, str]:
+    return spec.dataset, stream_name(spec).replace("gamma", "γ")
 
 
 def _most_telling(tracker: Tracker, rows: list[str], height: int) -> list[str]:

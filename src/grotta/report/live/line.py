@@ -1,6 +1,7 @@
 """The progress of one cell on stderr: a line that updates in place on a terminal, one line per domain elsewhere."""
 
 import time
+from math import isnan
 from typing import Self
 
 from rich.console import Console
@@ -58,6 +59,10 @@ def describe(progress: Progress, speed: float) -> str:
 
     >>> describe(Progress(images=200, wrong=30, total=400, domain="fog", domain_images=100, domain_wrong=20), 512)
     'error 15.00 % of all images so far, fog 20.00 %, 512 images/s'
+    >>> describe(Progress(200, 0, 400, "gate", 200, 0, unknown=200, domain_unknown=200), 512)
+    '200 of 400 images without labels, gate, 512 images/s'
     """
-    domain = f"{progress.domain} {progress.domain_error:.2f} %"
+    if isnan(progress.error):
+        return f"{progress.images} of {progress.total} images without labels, {progress.domain}, {speed:.0f} images/s"
+    domain = progress.domain + ("" if isnan(progress.domain_error) else f" {progress.domain_error:.2f} %")
     return f"error {progress.error:.2f} % of all images so far, {domain}, {speed:.0f} images/s"

@@ -9,7 +9,19 @@ from grotta.bench.events import Failure
 from grotta.bench.store.results import CellResult
 from grotta.report.document import Block, NamedCell, Report, Section
 from grotta.report.figure import Figure
-from grotta.report.labels import data_name, gammas, label_shift, plural, row_key, row_keys, row_label, seeds, slug
+from grotta.report.labels import (
+    data_name,
+    gammas,
+    has_gamma,
+    label_shift,
+    network_name,
+    plural,
+    row_key,
+    row_keys,
+    row_label,
+    seeds,
+    slug,
+)
 from grotta.report.printed import NOTHING_PRINTED, Printed
 from grotta.report.sections.figures import curves, zeta_figure
 from grotta.report.sections.listings import speed_listing, unlabelled_listing, used_listing
@@ -75,22 +87,22 @@ def distinct(sections: Sequence[Section]) -> list[Section]:
 
 
 def _setup_section(name: str, setup: Setup, results: list[CellResult], printed: Printed) -> Section:
-    data = data_name(setup.dataset)
+    data, network = data_name(setup.dataset), network_name(setup.model)
     if (listing := unlabelled_listing(results, f"{name}-unlabelled")) is not None:
-        return Section(name, f"{data}, {setup.model}", f"{setup.model} on {data}, without labels.", (listing,))
+        return Section(name, f"{data}, {network}", f"{network} on {data}, without labels.", (listing,))
     plain = [result for result in results if row_key(result.spec) == result.spec.method] or results
     blocks: list[Block] = [main_table(plain, printed, name=f"{name}-main")]
     if len(plain) < len(results):
         methods = {result.spec.method for result in results if row_key(result.spec) != result.spec.method}
         varied = [result for result in results if result.spec.method in methods]
-        title = f"{data}: variants, error (%) by γ, mean over domains"
+        title = f"{data}: variants, error (%){' by γ' if has_gamma(setup.stream) else ''}, mean over domains"
         blocks.append(main_table(varied, printed, name=f"{name}-variants", title=title))
     blocks += [curves(plain, f"{name}-curves"), zeta_figure(plain, f"{name}-zeta")]
     blocks += [domain_table(plain, gamma, printed, name=f"{name}-domains") for gamma in gammas(plain)]
     domains = plural(len(setup.domains), "domain")
-    intro = f"{setup.model} on {domains} of {data}, one after the other, never reset."
+    intro = f"{network} on {domains} of {data}, one after the other, never reset."
     shown = tuple(block for block in blocks if not isinstance(block, Figure) or block.panels)
-    return Section(name, f"{data}, {setup.model}", intro, shown)
+    return Section(name, f"{data}, {network}", intro, shown)
 
 
 def _transfer_section(name: str, results: list[CellResult], printed: Printed) -> Section:

@@ -1,12 +1,12 @@
 """What is behind the numbers of a report: time and memory, data, networks and versions."""
 
 import math
-from collections.abc import Sequence
-from statistics import median
+from collections.abc import Mapping, Sequence
+from statistics import fmean, median
 
 from grotta.bench.store.results import CellResult
-from grotta.report.document import Listing
-from grotta.report.labels import data_name, row_key, row_keys, row_label
+from grotta.report.document import Line, Listing
+from grotta.report.labels import data_name, network_name, plural, row_key, row_keys, row_label
 from grotta.report.printed import NOTHING_PRINTED, Printed
 from grotta.report.sections.setups import by_setup, setup_names
 
@@ -34,36 +34,48 @@ def speed_listing(results: Sequence[CellResult]) -> Listing | None:
 
 
 def unlabelled_listing(results: Sequence[CellResult], name: str = "unlabelled") -> Listing | None:
-    """What was measured without labels, by row; None if all results have labels."""
+    """What was measured without labels, a column per method; None if all results have labels."""
     known = [result for result in results if result.measures]
     if not known:
         return None
-    order = {key: place for place, key in enumerate(row_keys(known))}
-    heads = list(dict.fromkeys(measure for result in known for measure in result.measures))
-    rows = [
-        (
-            row_label(row_key(result.spec))[0],
-            *(_shown_measure(measure, result.measures.get(measure)) for measure in heads),
-        )
-        for result in sorted(known, key=lambda result: (order[row_key(result.spec)], result.spec.seed))
+    columns = [[r.measures for r in known if row_key(r.spec) == key] for key in row_keys(known)]
+    measures = list(dict.fromkeys(measure for result in known for measure in result.measures))
+    classes = [measure for measure in measures if measure not in _MEASURES]
+    classes.sort(key=lambda measure: -max(_mean(runs, measure) or 0.0 for runs in columns))
+    shown, others = (classes, []) if len(classes) <= MOST_CLASSES else (classes[:MOST_CLASSES], classes[MOST_CLASSES:])
+    rows: list[Line] = [
+        (words, *(_mean(runs, measure, 1.0 if measure == "entropy" else 100.0) for runs in columns))
+        for measure, words in _MEASURES.items()
+        if measure in measures
     ]
-    named = ("Method", *(_MEASURES.get(head, f"Predicted {head.removeprefix('class ')}, %") for head in heads))
+    rows += [
+        (f"Predicted {measure.removeprefix('class ')}, %", *(_mean(runs, measure, 100.0) for runs in columns))
+        for measure in sorted(shown, key=measures.index)
+    ]
+    if others:
+        rest = (sum(_mean(runs, measure, 100.0) or 0.0 for measure in others) for runs in columns)
+        rows.append((f"Predicted another of {plural(len(others), 'class', 'classes')}, %", *rest))
+    heads = ("Measure", *(row_label(key)[0] for key in row_keys(known)))
     note = (
         "The stream has no labels, so no error can be given. High agreement with the source network means that little "
-        "was changed, low entropy that the answers are sure; neither says that they are right."
+        "was changed, low entropy and high confidence that the answers are sure; none of them says that they are right."
     )
-    return Listing(name, "What can be measured without labels", named, tuple(rows), 2, (note,))
+    return Listing(name, "What can be measured without labels", heads, tuple(rows), 2, (note,))
 
 
+MOST_CLASSES = 20  # that are listed one by one
 _MEASURES = {
     "agreement": "Agreement with the source, %",
     "entropy": "Entropy, nats",
+    "confidence": "Mean confidence, %",
     "estimated_accuracy": "Accuracy by its own estimate, %",
 }
 
 
-def _shown_measure(measure: str, value: float | None) -> float | None:
-    return value if value is None or measure == "entropy" else 100.0 * value
+def _mean(runs: Sequence[Mapping[str, float]], measure: str, unit: float = 1.0) -> float | None:
+    """The mean of a measure over the runs of a row; None if one of them lacks it."""
+    values = [run.get(measure) for run in runs]
+    return None if None in values else unit * fmean(value for value in values if value is not None)
 
 
 def used_listing(results: Sequence[CellResult], printed: Printed = NOTHING_PRINTED) -> Listing:
@@ -73,7 +85,7 @@ def used_listing(results: Sequence[CellResult], printed: Printed = NOTHING_PRINT
         weights = ", ".join(sorted({result.model_fingerprint[:12] for result in group}))
         data = ", ".join(sorted({result.provenance for result in group}))
         theirs = [part[setup.dataset] for part in (printed.data, printed.networks) if setup.dataset in part]
-        rows.append((data_name(setup.dataset), data, setup.model, weights, "; ".join(theirs) or None))
+        rows.append((data_name(setup.dataset), data, network_name(setup.model), weights, "; ".join(theirs) or None))
     heads = ("Data", "Provenance", "Network", "Fingerprint of its weights", "The paper used")
     versions = sorted({f"{name} {version}" for result in results for name, version in result.versions.items()})
     note = f"Software: {', '.join(versions)}." if versions else "No cell has finished."

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from grotta.bench.store.results import CellResult
 from grotta.data.registry import is_from_files
-from grotta.report.labels import data_name, is_reconstruction, method_title, plural
+from grotta.report.labels import data_name, has_gamma, is_reconstruction, method_title, network_name, plural
 from grotta.report.printed import Printed
 from grotta.report.sections.setups import Setup, by_setup
 
@@ -64,9 +64,10 @@ def _describe(setup: Setup, results: Sequence[CellResult]) -> str:
     size = f" of {setup.image_size} × {setup.image_size} pixels" if is_from_files(setup.dataset) else ""
     seen = max(r.distinct_images for r in results)
     again = f", {seen:,} different ones" if seen else ""
+    periods = f", {setup.period} images per period" if has_gamma(setup.stream) else ""
     domains = f"{plural(len(setup.domains), 'domain')} ({' → '.join(setup.domains)}), " if setup.domains else ""
     return (
         f"Ours: {data_name(setup.dataset)}, {data}; {domains}{images:,} images per stream{size}{again}; "
-        f"network {setup.model}; {setup.stream} streams, {setup.period} images per period, "
+        f"network {network_name(setup.model)}; {setup.stream} streams{periods}, "
         f"batches of {setup.batch_size}; {plural(runs, 'run')}."
     )

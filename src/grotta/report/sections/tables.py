@@ -31,7 +31,8 @@ def main_table(
     return pivot(
         [Entry(row_key(r.spec), gamma_name(r.spec.gamma), mean_error(r), r) for r in results],
         name=name,
-        title=title or f"{data_name(dataset)}: error (%) by method and γ, mean over domains",
+        title=title
+        or f"{data_name(dataset)}: error (%) by method{' and γ' if has_gamma(stream) else ''}, mean over domains",
         columns=[gamma_name(gamma) for gamma in gammas(results)],
         rows=row_keys(results),
         paper=theirs,

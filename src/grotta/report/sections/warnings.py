@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from grotta.bench.events import Failure
 from grotta.bench.store.results import CellResult
-from grotta.report.labels import data_name, plural, row_key, row_label, seeds
+from grotta.report.labels import data_name, network_name, plural, row_key, row_label, seeds, stream_name
 from grotta.report.sections.setups import by_setup
 
 _CODE = ("grotta", "code")  # the versions that say which code of ours made a cell
@@ -22,7 +22,7 @@ def reader_warnings(results: Sequence[CellResult], failures: Iterable[Failure] =
     for setup, group in by_setup(results).items():
         data = data_name(setup.dataset)
         if len({result.model_fingerprint for result in group}) > 1:
-            found.append(f"{data}: cells of one table ran with different weights of {setup.model}.")
+            found.append(f"{data}: cells of one table ran with different weights of {network_name(setup.model)}.")
         if len({result.provenance for result in group}) > 1:
             found.append(f"{data}: cells of one table ran on published and on regenerated data.")
         found += _mixed_code(data, group)
@@ -46,4 +46,4 @@ def _mixed_code(data: str, results: Sequence[CellResult]) -> list[str]:
 
 def _where(failure: Failure) -> str:
     spec = failure.spec
-    return f"{spec.label} on {data_name(spec.dataset)}, γ = {spec.gamma:g}, {seeds(spec)}"
+    return f"{spec.label} on {data_name(spec.dataset)}, {stream_name(spec)}, {seeds(spec)}"
