@@ -4,16 +4,17 @@ from grotta.methods.base import Adapter
 from grotta.methods.checkpoint import load
 from grotta.serve.catalogue import ServedModel
 from grotta.serve.errors import Refused
+from grotta.serve.gate import Gate
 from grotta.serve.pair import Pair
 from grotta.serve.store import StreamStore
 from grotta.serve.stream import Stream
 
 
-def load_pair(store: StreamStore, stream: Stream, fresh: bool) -> tuple[Pair, bool]:
+def load_pair(store: StreamStore, stream: Stream, fresh: bool, gate: Gate) -> tuple[Pair, bool]:
     """The pair from the last checkpoint, and True; or a new one, whose first checkpoint replaces what was there."""
     path = store.checkpoint(*stream.key)
     if path is None or fresh:
-        pair = Pair(stream.model.adapter())
+        pair = Pair(stream.model.adapter(), gate)
         if path is not None:
             store.save(*stream.key, stream.epoch, pair.learner)
             store.describe(*stream.key, ended=False)
@@ -23,7 +24,7 @@ def load_pair(store: StreamStore, stream: Stream, fresh: bool) -> tuple[Pair, bo
     except (ValueError, TypeError, OSError) as error:
         raise Refused(409, f"the saved state of stream {stream.name!r} cannot be used: {error}") from error
     check_method(adapter, stream.model)
-    return Pair(adapter), True
+    return Pair(adapter, gate), True
 
 
 def check_method(adapter: Adapter, model: ServedModel) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from grotta.methods.checkpoint import load
 from grotta.serve.catalogue import ServedModel
 from grotta.serve.errors import Refused
+from grotta.serve.gate import Gate
 from grotta.serve.loading import check_method
 from grotta.serve.pair import Pair
 from grotta.serve.service import Service
@@ -41,14 +42,14 @@ def inspect(service: Service, stream: Stream) -> dict[str, Any]:
 async def reset(service: Service, model: ServedModel, name: str) -> None:
     """Begin a stream anew, in memory and on disk."""
     async with service.turn(lambda: known(service, model, name)) as stream:
-        await service.open(stream, fresh=True)
+        await service.keeper.open(stream, fresh=True)
         stream.used = time.monotonic()
 
 
 async def export(service: Service, model: ServedModel, name: str) -> bytes:
     """The state of a stream as one safetensors file, after all that it was sent before has been learned."""
     async with service.turn(lambda: known(service, model, name)) as stream:
-        pair = await service.open(stream)
+        pair = await service.keeper.open(stream)
         return await asyncio.wrap_future(stream.strand.submit(functools.partial(_export, pair)))
 
 
@@ -61,18 +62,17 @@ def _export(pair: Pair) -> bytes:
 
 async def import_(service: Service, model: ServedModel, name: str, content: bytes) -> Stream:
     """Replace a stream by an exported one; a file that does not fit changes nothing."""
-    pair = await asyncio.to_thread(_import, model, content)
+    pair = await asyncio.to_thread(_import, model, content, service.threads.gate)
     async with service.turn(lambda: service.find_or_add(model, name)) as stream:
-        await service.open(stream)
-        dropped = stream.strand.discard()
-        service.metrics.dropped.labels(model.name).inc(dropped)
+        await service.keeper.open(stream)
+        service.learning.forget_waiting(stream)
         await asyncio.wrap_future(stream.strand.submit(functools.partial(_replace, service, stream, pair)))
         stream.started, stream.used = True, time.monotonic()
     service.events.note("imported", model=model.name, stream=name, step=stream.step)
     return stream
 
 
-def _import(model: ServedModel, content: bytes) -> Pair:
+def _import(model: ServedModel, content: bytes, gate: Gate) -> Pair:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "upload.safetensors"
         path.write_bytes(content)
@@ -84,22 +84,21 @@ def _import(model: ServedModel, content: bytes) -> Pair:
     check_method(adapter, model)
     if adapter.arguments != model.arguments:
         raise Refused(409, f"the state has options {adapter.arguments}, not those that {model.name} is served with")
-    return Pair(adapter)
+    return Pair(adapter, gate)
 
 
 def _replace(service: Service, stream: Stream, pair: Pair) -> None:
     stream.pair = pair
     stream.step, stream.unsaved, stream.info = pair.learner.step, 1, {}
-    service._save(stream)
+    service.saver.save(stream)
 
 
 async def delete(service: Service, model: ServedModel, name: str) -> None:
     """Forget a stream, in memory and on disk."""
     async with service.turn(lambda: known(service, model, name)) as stream:
         if service.ownership.membership is not None:
-            await service.open(stream)  # only its owner may delete it
-        dropped = stream.strand.discard()
-        service.metrics.dropped.labels(stream.model.name).inc(dropped)
+            await service.keeper.open(stream)  # only its owner may delete it
+        service.learning.forget_waiting(stream)
         await asyncio.wrap_future(stream.strand.submit(functools.partial(_delete, service, stream)))
         service.streams.pop(stream.key, None)
     service.events.note("deleted", model=model.name, stream=name)
@@ -116,9 +115,8 @@ async def release(service: Service, model: ServedModel, name: str) -> None:
         return
     async with service.turn(lambda: known(service, model, name)) as stream:
         if stream.is_live:
-            dropped = stream.strand.discard()
-            service.metrics.dropped.labels(model.name).inc(dropped)
-            if not await service.evict(stream):
+            service.learning.forget_waiting(stream)
+            if not await service.keeper.evict(stream):
                 raise Refused(503, "the stream cannot be saved", {"Retry-After": "5"})
         await asyncio.to_thread(service.store.release, *stream.key, stream.epoch)
         service.streams.pop(stream.key, None)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from grotta.methods.base import Adapter
+from grotta.serve.gate import Gate
 
 
 def learns(adapter: Adapter) -> bool:
@@ -33,12 +34,14 @@ class Pair:
     (True, False)
     """
 
-    def __init__(self, learner: Adapter) -> None:
+    def __init__(self, learner: Adapter, gate: Gate | None = None) -> None:
         self.learner = learner
+        self._gate = gate or Gate()
         self.learns = learns(learner)
         self._twin = type(learner)(learner.model, **learner.arguments) if self.learns else learner
         self._guard = self._twin._guard
         self._lock = threading.Lock()
+        self._gate.watch(learner)
         self._follow()
 
     def answer(self, x: Tensor) -> Tensor:
@@ -55,6 +58,7 @@ class Pair:
     def reset(self) -> None:
         """Begin anew."""
         self.learner.reset()
+        self._gate.watch(self.learner)  # its networks are new
         self._follow()
 
     def nbytes(self) -> int:

@@ -10,6 +10,7 @@ from grotta.serve.catalogue import ServedModel
 from grotta.serve.history import History
 from grotta.serve.pair import Pair
 from grotta.serve.strand import Strand
+from grotta.serve.tensors import Array
 
 
 @dataclass
@@ -63,6 +64,18 @@ class Stream:
     def is_live(self) -> bool:
         """Whether it is in memory."""
         return self.pair is not None
+
+    def answered(self, probs: Array, frame: Array | None) -> None:
+        """Take note of an answer (B, classes); ``frame`` is the first of its images."""
+        self.started, self.used = True, time.monotonic()
+        self.counts.requests += 1
+        self.counts.images += len(probs)
+        self.history.answered(time.time(), probs, frame)
+
+    def leave_memory(self) -> None:
+        """Keep only what is known of it."""
+        self.pair, self.bytes = None, 0
+        self.history.frames.clear()
 
     def learned(self, info: StepInfo | None, lag: int) -> dict[str, Any]:
         """Take note of a step of the learner."""

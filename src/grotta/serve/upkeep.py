@@ -32,8 +32,8 @@ async def keep_up(service: Service) -> None:
 async def _attend(service: Service, stream: Stream, now: float) -> None:
     settings = service.settings
     if stream.unsaved and now - stream.saved >= settings.checkpoint_seconds:
-        service.save_soon(stream)
+        service.saver.save_soon(stream)
     elif now - stream.used >= settings.idle_seconds and not stream.turn.locked():
         async with stream.turn:
             if stream.is_live and time.monotonic() - stream.used >= settings.idle_seconds:
-                await service.evict(stream)
+                await service.keeper.evict(stream)

@@ -1,0 +1,141 @@
+"""Streams come into memory when they are used, and go to disk when others need the room."""
+
+import asyncio
+import functools
+import logging
+import time
+from collections.abc import Mapping
+
+from grotta.serve.errors import Refused, later
+from grotta.serve.learning import Learning
+from grotta.serve.loading import load_pair
+from grotta.serve.logs import Events
+from grotta.serve.metrics import Metrics
+from grotta.serve.ownership import Ownership
+from grotta.serve.pair import Pair
+from grotta.serve.saving import Saver
+from grotta.serve.settings import Settings
+from grotta.serve.stream import Stream
+from grotta.serve.threads import Threads
+
+_RETRY_SECONDS = 0.25
+
+
+class Keeper:
+    """Owns streams, loads them, and makes room; whoever calls it for a stream holds the stream's turn."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        streams: Mapping[tuple[str, str], Stream],
+        ownership: Ownership,
+        metrics: Metrics,
+        events: Events,
+        saver: Saver,
+        learning: Learning,
+        threads: Threads,
+    ) -> None:
+        self._settings, self._streams, self._ownership = settings, streams, ownership
+        self._metrics, self._events = metrics, events
+        self._saver, self._learning, self._threads = saver, learning, threads
+        self._room = asyncio.Lock()
+        self.patient = True  # whether to wait for streams whose owner may be dead
+
+    async def open(self, stream: Stream, *, fresh: bool = False) -> Pair:
+        """The adapters of a stream, from disk if it is not in memory; ``fresh`` begins it anew."""
+        self._ownership.check()
+        if stream.is_live and stream.lapses != self._ownership.lapses:
+            await self._verify(stream)
+        if stream.pair is None:
+            return await self._bring_in(stream, fresh)
+        if fresh:
+            await self._begin_anew(stream)
+        return stream.pair
+
+    async def evict(self, stream: Stream) -> bool:
+        """Send a stream to disk; False, and it stays, if it cannot be saved."""
+        if not await self._threads.on_strand(stream, self._saver.save):
+            return False
+        await self._threads.on_strand(stream, Stream.leave_memory)
+        self._metrics.evicted.labels(stream.model.name).inc()
+        self._events.of(stream.key, "evicted", level=logging.DEBUG, step=stream.step)
+        return True
+
+    async def end(self, stream: Stream) -> None:
+        """The sequence is over: save the stream and free its memory."""
+        store = self._ownership.store
+        stream.started = False
+        if await self.evict(stream):
+            await self._threads.files(functools.partial(store.describe, *stream.key, ended=True))
+            await self._threads.files(functools.partial(store.release, *stream.key, stream.epoch))
+        self._events.of(stream.key, "ended", step=stream.step)
+
+    async def _bring_in(self, stream: Stream, fresh: bool) -> Pair:
+        await self._make_room()
+        stream.epoch = await self._claim(stream)
+        stream.lapses = self._ownership.lapses
+        load = functools.partial(load_pair, self._ownership.store, stream, fresh, self._threads.gate)
+        pair, restored = await self._threads.files(load)
+        stream.pair, stream.bytes = pair, pair.nbytes()
+        stream.step = stream.saved_step = pair.learner.step
+        stream.unsaved, stream.saved = 0, time.monotonic()
+        kind, counter = ("restored", self._metrics.restored) if restored else ("started", self._metrics.started)
+        counter.labels(stream.model.name).inc()
+        self._events.of(stream.key, kind, step=stream.step, epoch=stream.epoch)
+        return pair
+
+    async def _claim(self, stream: Stream) -> int:
+        """Own the stream; if its owner has just died, wait until its lease has run out."""
+        deadline = time.monotonic() + 2 * self._settings.lease_seconds
+        while True:
+            try:
+                return await self._threads.files(functools.partial(self._ownership.claim, *stream.key))
+            except Refused:
+                if not self.patient or time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _begin_anew(self, stream: Stream) -> None:
+        dropped = self._learning.forget_waiting(stream)
+        await self._threads.on_strand(stream, self._reset)
+        self._metrics.started.labels(stream.model.name).inc()
+        self._events.of(stream.key, "reset", dropped=dropped)
+
+    def _reset(self, stream: Stream) -> None:
+        assert stream.pair is not None
+        stream.pair.reset()
+        stream.step, stream.unsaved, stream.info = 0, 1, {}
+        if self._ownership.store.checkpoint(*stream.key) is not None:  # a crash must not bring the past back
+            self._saver.save(stream)
+
+    async def _verify(self, stream: Stream) -> None:
+        """After a lost lease: keep what is still owned, forget what has gone to another server."""
+        lapses = self._ownership.lapses
+        owns = functools.partial(self._ownership.store.owns, *stream.key, stream.epoch)
+        if await self._threads.files(owns):
+            stream.lapses = lapses
+            return
+        stream.strand.discard()
+        await self._threads.on_strand(stream, Stream.leave_memory)
+        self._events.of(stream.key, "lost", level=logging.WARNING, epoch=stream.epoch)
+
+    async def _make_room(self) -> None:
+        """Send the streams that were used least recently to disk until one more fits.
+
+        Only those whose turn is free: a stream in use may itself be waiting for room.
+        """
+        async with self._room:
+            while not self._has_room():
+                idle = [stream for stream in self._streams.values() if stream.is_live and not stream.turn.locked()]
+                if not idle:
+                    await asyncio.sleep(_RETRY_SECONDS / 10)
+                    continue
+                oldest = min(idle, key=lambda stream: stream.used)
+                async with oldest.turn:
+                    if oldest.is_live and not await self.evict(oldest):
+                        raise later("no stream can be saved to make room for another", 10)
+
+    def _has_room(self) -> bool:
+        live = [stream.bytes for stream in self._streams.values() if stream.is_live]
+        fits = sum(live) + max(live, default=0) <= self._settings.memory_mb << 20
+        return len(live) < self._settings.max_live and (fits or not live)
