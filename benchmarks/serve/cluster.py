@@ -3,21 +3,22 @@
 ``python -m benchmarks.serve.cluster`` runs it with 200 streams.
 """
 
+import argparse
+import asyncio
 import contextlib
 import json
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
-
-from benchmarks.serve.harness import LIGHT, Server, binary_request, free_port, pictures
+from benchmarks.serve.client import Connection, raw_request
+from benchmarks.serve.harness import LIGHT, Server, free_port, pictures
 
 EVERY = 3
 CONFIG = Path(__file__).parents[2] / "deploy" / "nginx.conf"
@@ -46,85 +47,69 @@ def nginx(folder: Path, ports: tuple[int, int]) -> Iterator[int]:
         process.wait()
 
 
-class Driver(threading.Thread):
-    """Sends frames of some streams through the proxy, again and again, and notes every answer."""
+@dataclass
+class Camera:
+    """One stream's client: a frame through the proxy every few seconds, the next one only after an answer."""
 
-    def __init__(self, port: int, names: list[str], stop: threading.Event) -> None:
-        super().__init__()
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30, trust_env=False)
-        self.names, self.stop = names, stop
-        self.steps: dict[str, int] = {}
-        self.answered: dict[str, list[tuple[float, float]]] = {name: [] for name in names}  # when asked, when answered
-        self.asked: dict[str, float] = {}  # since when, for a stream whose answer is awaited
-        self.refused = 0
+    name: str
+    answered: list[tuple[float, float, int]] = field(default_factory=list)  # when asked, when answered, the step
+    asked: float | None = None  # since when, while an answer is awaited
+    refused: int = 0
 
-    def run(self) -> None:
-        seed = 0
-        while not self.stop.is_set():
-            for name in self.names:
-                if self.stop.is_set():
-                    return
-                self.send(name, seed)
-            seed += 1
-
-    def send(self, name: str, seed: int) -> None:
-        body, length = binary_request(pictures(1, seed), name, wait=True)
-        headers = {"Inference-Header-Content-Length": length, "X-Grotta-Stream": name}
-        self.asked.setdefault(name, time.time())
-        try:
-            answer = self.client.post("/v2/models/m/infer", content=body, headers=headers)
-        except httpx.HTTPError:
-            self.refused += 1
-            time.sleep(0.2)
-            return
-        if answer.status_code == 200:
-            self.answered[name].append((self.asked.pop(name), time.time()))
-            self.steps[name] = answer.json()["parameters"]["step"]
-        else:
-            self.refused += 1
-            time.sleep(0.2)
+    async def run(self, port: int, period: float, first: float, stop: asyncio.Event) -> None:
+        connection, due, seed = Connection(port), time.time() + first, 0
+        while not stop.is_set():
+            await asyncio.sleep(max(0.0, due - time.time()))
+            self.asked = self.asked or time.time()
+            sent = raw_request(pictures(1, seed), self.name, wait=True, binary_data_output=False)
+            try:
+                status, body = await connection.exchange(sent)
+            except (OSError, asyncio.IncompleteReadError):
+                status, connection = 0, Connection(port)
+            if status == 200:
+                self.answered.append((self.asked, time.time(), json.loads(body)["parameters"]["step"]))
+                self.asked, due, seed = None, max(due + period, time.time()), seed + 1
+            else:
+                self.refused, due = self.refused + 1, time.time() + 0.5
+        connection.close()
 
 
-def takeover(folder: Path, *, streams: int, before: float, after: float, drivers: int = 4) -> dict[str, Any]:
+async def drive(cameras: list[Camera], port: int, period: float, first: Server, before: float, after: float) -> float:
+    """Run all cameras; returns when the first server was killed."""
+    stop = asyncio.Event()
+    tasks = [
+        asyncio.create_task(camera.run(port, period, period * i / len(cameras), stop))
+        for i, camera in enumerate(cameras)
+    ]
+    await asyncio.sleep(before)
+    killed = time.time()
+    first.kill()
+    await asyncio.sleep(after)
+    stop.set()
+    await asyncio.gather(*tasks)
+    return killed
+
+
+def takeover(folder: Path, *, streams: int, before: float, after: float, period: float = 5) -> dict[str, Any]:
     """Load, kill one of two servers, and look at what the streams and the logs tell."""
-    flags = (*LIGHT, "--shared", "--lease-seconds", "5", "--checkpoint-steps", str(EVERY), "--max-live", str(streams))
+    flags = (*LIGHT, "--shared", "--checkpoint-steps", str(EVERY), "--max-live", str(streams))
     servers = []
     for port in (free_port(), free_port()):
         servers.append(Server(folder / "state", *flags, "--advertise", f"http://127.0.0.1:{port}", port=port))
     first, second = servers
-    names = [f"cam-{i}" for i in range(streams)]
-    stop = threading.Event()
+    cameras = [Camera(f"cam-{i}") for i in range(streams)]
     try:
         for server in servers:
             server.until_ready()
         with nginx(folder, (first.port, second.port)) as port:
-            threads = [Driver(port, names[i::drivers], stop) for i in range(drivers)]
-            for thread in threads:
-                thread.start()
-            time.sleep(before)
-            steps = {name: step for thread in threads for name, step in thread.steps.items()}
-            killed = time.time()
-            first.kill()
-            time.sleep(after)
-            stop.set()
-            for thread in threads:
-                thread.join()
+            killed = asyncio.run(drive(cameras, port, period, first, before, after))
     finally:
-        stop.set()
         for server in servers:
             server.stop()
-    answered = {name: times for thread in threads for name, times in thread.answered.items()}
-    unanswered = [name for thread in threads for name, since in thread.asked.items() if time.time() - since > 10]
-    return judge(servers, steps, answered, killed, unanswered) | {"refused": sum(thread.refused for thread in threads)}
+    return judge(servers, cameras, killed)
 
 
-def judge(
-    servers: list[Server],
-    steps: dict[str, int],
-    answered: dict[str, list[tuple[float, float]]],
-    killed: float,
-    unanswered: list[str],
-) -> dict[str, Any]:
+def judge(servers: list[Server], cameras: list[Camera], killed: float) -> dict[str, Any]:
     """How long streams waited after the kill, how old they came back, and whether two servers ever had one at once."""
     requests = sorted(
         (line for server in servers for line in server.events("request") if "epoch" in line),
@@ -143,15 +128,17 @@ def judge(
             resumed.setdefault(name, line["step"])
         newest[name] = max(epoch, newest.get(name, 0))
     two_owners += [f"{key}: {found}" for key, found in owners.items() if len(found) > 1]
-    after = {name: [pair for pair in pairs if pair[1] > killed] for name, pairs in answered.items()}
-    waits = {name: pairs[0][1] - max(killed, pairs[0][0]) for name, pairs in after.items() if pairs}
-    behind = {name: steps[name] - (step - 1) for name, step in resumed.items() if name in steps}
+    steps = {c.name: max((step for _, when, step in c.answered if when <= killed), default=0) for c in cameras}
+    after = {c.name: [(asked, when) for asked, when, _ in c.answered if when > killed] for c in cameras}
+    waits = [found[0][1] - max(killed, found[0][0]) for found in after.values() if found]
+    behind = {name: steps[name] - (step - 1) for name, step in resumed.items() if steps[name]}
     return {
-        "streams": len(answered),
-        "answers": len(requests),
-        "answered_after": len(waits),
-        "still_waiting": unanswered,
-        "longest_wait_seconds": round(max(waits.values(), default=0.0), 2),
+        "streams": len(cameras),
+        "answers": sum(len(c.answered) for c in cameras),
+        "not_answered_after": sorted(name for name, found in after.items() if not found),
+        "longest_wait_seconds": round(max(waits, default=0.0), 2),
+        "all_served_again_after_seconds": round(max((f[0][1] - killed for f in after.values() if f), default=0.0), 2),
+        "refused": sum(c.refused for c in cameras),
         "taken_over": len(resumed),
         "most_steps_lost": max(behind.values(), default=0),
         "checkpoint_steps": EVERY,
@@ -159,6 +146,16 @@ def judge(
     }
 
 
-if __name__ == "__main__":
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--period", type=float, default=5, help="seconds from one frame of a stream to the next")
+    parser.add_argument("--before", type=float, default=40, help="seconds of load before the kill")
+    parser.add_argument("--after", type=float, default=30)
+    given = vars(parser.parse_args())
     with tempfile.TemporaryDirectory() as made:
-        json.dump(takeover(Path(made), streams=200, before=60, after=60), sys.stdout, indent=1)
+        json.dump(takeover(Path(made), **given), sys.stdout, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,11 +1,12 @@
 """Answer latency with and without adaptation at the same load, and throughput against a bare loop.
 
-``python -m benchmarks.serve.latency`` prints one JSON object. CIFAR ResNet-20; speed does not depend on
-its weights.
+``python -m benchmarks.serve.latency`` prints one JSON object. CIFAR ResNet-20; speed does not depend on its weights.
+All servers run at once and are loaded by turns, a few seconds each, so that what else the machine does hits them alike.
 """
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import sys
@@ -18,10 +19,16 @@ import torch
 from safetensors.torch import save_file
 
 import grotta
-from benchmarks.serve.client import as_fast_as_possible, at_rate, raw_request
+from benchmarks.serve.client import Load, as_fast_as_possible, at_rate, raw_request
 from benchmarks.serve.harness import Server, pictures, serving
 
 STREAMS = 8
+FLAGS = {
+    "source": ("--method", "source"),
+    "grotta fast": ("--method", "grotta", "--preset", "fast"),
+    "grotta+": ("--method", "grotta+"),
+    "grotta+ lite": ("--method", "grotta+", "--preset", "lite"),
+}
 
 
 def weights(folder: Path) -> str:
@@ -30,44 +37,61 @@ def weights(folder: Path) -> str:
     return f"m=resnet20@{file}"
 
 
-def skipped_share(server: Server) -> float:
-    text = server.client.get("/metrics").text
-    lines = dict(line.split(" ") for line in text.splitlines() if line.startswith("grotta_adapt"))
-    skipped = float(lines.get('grotta_adaptation_skipped_total{model="m"}', 0))
-    learned = float(lines.get('grotta_adapted_total{model="m"}', 0))
-    return round(skipped / max(1.0, skipped + learned), 3)
+def metrics(server: Server) -> dict[str, float]:
+    """Values of the served model's metrics that have no other label."""
+    lines = [line for line in server.client.get("/metrics").text.splitlines() if '{model="m"} ' in line]
+    return {line.split("{")[0]: float(line.split(" ")[-1]) for line in lines}
+
+
+def until_learned(server: Server, seconds: float = 30) -> None:
+    """Wait until nothing is queued: what one server still learns would disturb the next one's turn."""
+    deadline = time.monotonic() + seconds
+    while metrics(server).get("grotta_adaptation_queue", 0) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(0.3)
 
 
 def frames(size: int = 1) -> list[bytes]:
     return [raw_request(pictures(size, i), f"s{i}") for i in range(STREAMS)]
 
 
-def measure(folder: Path, seconds: float, keep_up: float) -> dict[str, Any]:
+def by_turns(servers: dict[str, Server], rate: float, seconds: float, turns: int) -> dict[str, dict[str, Any]]:
+    """Load each server at ``rate`` for ``seconds``, ``turns`` times; latencies, and the share not learned from."""
+    before = {name: metrics(server) for name, server in servers.items()}
+    loads = {name: Load(rate) for name in servers}
+    for turn in range(turns):
+        for name, server in servers.items():
+            asyncio.run(at_rate(server.port, frames(), loads[name], seconds, seed=turn))
+            until_learned(server)
+    found = {name: load.summary() for name, load in loads.items()}
+    for name, server in servers.items():
+        after = metrics(server)
+        skipped, learned = (
+            after.get(key, 0.0) - before[name].get(key, 0.0)
+            for key in ("grotta_adaptation_skipped_total", "grotta_adapted_total")
+        )
+        if name != "source":
+            found[name]["skipped_share"] = round(skipped / max(1.0, skipped + learned), 3)
+            for p in ("p50", "p99"):
+                found[name][f"{p}_ratio"] = round(found[name][f"{p}_ms"] / found["source"][f"{p}_ms"], 2)
+    return found
+
+
+def measure(folder: Path, seconds: float, turns: int, keep_up: float) -> dict[str, Any]:
     model = weights(folder)
     found: dict[str, Any] = {"cores": len(os.sched_getaffinity(0)), "streams": STREAMS}
-    with serving(folder / "source", "--method", "source", "--log-level", "warning", model=model) as server:
-        asyncio.run(at_rate(server.port, frames(), 20, 2))
-        capacity = asyncio.run(as_fast_as_possible(server.port, frames(), 8, seconds / 3))
-        found["source_capacity_per_second"] = round(capacity, 1)
-        found["source"] = {
-            "keep_up": asyncio.run(at_rate(server.port, frames(), keep_up, seconds)),
-            "half": asyncio.run(at_rate(server.port, frames(), capacity / 2, seconds)),
+    with contextlib.ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(serving(folder / name, *flags, "--log-level", "warning", model=model))
+            for name, flags in FLAGS.items()
         }
-        found["throughput"] = throughput(server, seconds / 3)
-    for preset in ("fast", "paper"):
-        flags = ("--method", "grotta", "--preset", preset, "--log-level", "warning")
-        with serving(folder / preset, *flags, model=model) as server:
-            asyncio.run(at_rate(server.port, frames(), 20, 2))
-            time.sleep(5)  # what was queued while it warmed up
-            rate = keep_up if preset == "fast" else keep_up / 4
-            results: dict[str, Any] = {"keep_up": asyncio.run(at_rate(server.port, frames(), rate, seconds))}
-            results["keep_up_skipped_share"] = skipped_share(server)
-            results["half"] = asyncio.run(at_rate(server.port, frames(), capacity / 2, seconds))
-            results["half_skipped_share"] = skipped_share(server)
-        for load in ("keep_up", "half"):
-            for p in ("p50_ms", "p99_ms"):
-                results[f"{load}_{p}_ratio"] = round(results[load][p] / found["source"][load][p], 2)
-        found[preset] = results
+        by_turns(servers, keep_up, 2, 1)
+        capacity = asyncio.run(as_fast_as_possible(servers["source"].port, frames(), 8, seconds))
+        found["source_capacity_per_second"] = round(capacity, 1)
+        found["keeps_up"] = by_turns(servers, keep_up, seconds, turns)
+        found["half_of_capacity"] = by_turns(servers, capacity / 2, seconds / 2, turns)
+        found["throughput"] = throughput(servers["source"], seconds)
+    found["load_average"] = os.getloadavg()
     return found
 
 
@@ -82,7 +106,7 @@ def throughput(server: Server, seconds: float) -> dict[str, float]:
         torch.set_num_threads(threads)
         adapter(images[0])
         began, count = time.perf_counter(), 0
-        while time.perf_counter() - began < seconds:
+        while time.perf_counter() - began < seconds / 2:
             adapter(images[count % 2])
             count += 1
         best = max(best, 64 * count / (time.perf_counter() - began))
@@ -91,11 +115,12 @@ def throughput(server: Server, seconds: float) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--keep-up", type=float, default=4, help="requests per second that adaptation keeps up with")
+    parser.add_argument("--seconds", type=float, default=8, help="of one server's turn")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--keep-up", type=float, default=6, help="requests per second that adaptation keeps up with")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        json.dump(measure(Path(folder), given.seconds, given.keep_up), sys.stdout, indent=1)
+        json.dump(measure(Path(folder), given.seconds, given.turns, given.keep_up), sys.stdout, indent=1)
 
 
 if __name__ == "__main__":

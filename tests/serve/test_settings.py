@@ -50,7 +50,11 @@ def test_the_environment_is_converted_to_the_settings_type():
 
 def test_a_token_may_be_in_a_file(tmp_path):
     (tmp_path / "token").write_text("0123456789abcdef\n")
-    assert gather({"token_file": str(tmp_path / "token")}, {}, None).token == "0123456789abcdef"
+    file = str(tmp_path / "token")
+    assert gather({"token_file": file}, {}, None).token == "0123456789abcdef"
+    environment = {"GROTTA_SERVE_TOKEN": "from the environment"}
+    assert gather({"token_file": file}, environment, None).token == "0123456789abcdef"
+    assert gather({}, environment, written(tmp_path, f'token_file = "{file}"')).token == "from the environment"
 
 
 @pytest.mark.parametrize(
@@ -66,6 +70,9 @@ def test_a_token_may_be_in_a_file(tmp_path):
         ({}, {}, "port = ", "not TOML"),
         ({}, {}, "[models.a]\nfile = 1", "expected path"),
         ({"log_format": "xml"}, {}, "", "log_format"),
+        ({"shared": True, "port": 0}, {}, "", "advertise must be the URL"),
+        ({"shared": True, "host": "0.0.0.0"}, {"GROTTA_SERVE_TOKEN": "0" * 16}, "", "advertise must be the URL"),
+        ({"shared": True, "host": "10.0.0.7"}, {}, "", "need a token"),
     ],
 )
 def test_mistakes_are_named(tmp_path, flags, environment, text, reason):

@@ -2,7 +2,7 @@
 
 import copy
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +56,9 @@ def shared_copy(model: nn.Module, *, warn: bool = True) -> nn.Module:
         # Weights that a hook computes and activations that a forward pass left behind carry a graph.
         memo |= {id(tensor): _view(tensor) for tensor in tensors_in(vars(module)) if not tensor.is_leaf}
     memo |= without_hooks(model, warn)
+    for module in model.modules():
+        if (layer := _plain_copy(module, memo)) is not None:
+            memo[id(module)] = layer
     return copy.deepcopy(model, memo).eval()
 
 
@@ -95,6 +98,38 @@ def tensors_in(value: object) -> Iterator[Tensor]:
             yield from tensors_in(part)
 
 
+_PLAIN = (bool, int, float, str, tuple, type(None), torch.dtype, torch.device)
+
+
+def _plain_copy(module: nn.Module, memo: dict[int, object]) -> nn.Module | None:
+    """A copy of one of torch's own layers, None if it is not one or holds more than its kind does.
+
+    They are most of a network, and copying them attribute by attribute takes a tenth of the time of ``deepcopy``.
+    """
+    if not type(module).__module__.startswith("torch.nn.modules.") or module._modules:
+        return None
+    values: dict[str, object] = {}
+    for name, value in vars(module).items():
+        if id(value) in memo:
+            values[name] = memo[id(value)]
+        elif name in ("_parameters", "_buffers"):
+            values[name] = {key: None if tensor is None else memo[id(tensor)] for key, tensor in value.items()}
+        elif type(value) in _PLAIN:
+            values[name] = value
+        elif isinstance(value, dict | set | list) and _holds_plain(value):
+            values[name] = type(value)(value)
+        else:
+            return None
+    made = module.__new__(type(module))
+    vars(made).update(values)
+    return made
+
+
+def _holds_plain(container: Iterable[object]) -> bool:
+    values = container.values() if isinstance(container, dict) else container
+    return all(type(value) in _PLAIN for value in values)
+
+
 def without_hooks(model: nn.Module, warn: bool) -> dict[int, object]:
     """A deepcopy memo that replaces hook tables by copies without the caller's hooks."""
     memo: dict[int, object] = {}
@@ -105,10 +140,10 @@ def without_hooks(model: nn.Module, warn: bool) -> dict[int, object]:
             kept = type(table)((k, h) for k, h in table.items() if _computes_weights(h))
             if len(kept) < len(table):
                 dropped.append(name or "the model itself")
-            memo[id(table)] = copy.copy(kept)
+            memo[id(table)] = kept
         for flag_name in _HOOK_FLAGS:
             flags = getattr(module, flag_name)
-            memo[id(flags)] = copy.copy(flags)
+            memo[id(flags)] = type(flags)(flags)
     if dropped and warn:
         warnings.warn(
             f"hooks on {', '.join(dict.fromkeys(dropped))} are not run inside the adapter: they stay with your module",

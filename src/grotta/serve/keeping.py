@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Mapping
 
-from grotta.serve.errors import Refused, later
+from grotta.serve.errors import later
 from grotta.serve.learning import Learning
 from grotta.serve.loading import load_pair
 from grotta.serve.logs import Events
@@ -15,10 +15,11 @@ from grotta.serve.ownership import Ownership
 from grotta.serve.pair import Pair
 from grotta.serve.saving import Saver
 from grotta.serve.settings import Settings
+from grotta.serve.store import OwnedElsewhere
 from grotta.serve.stream import Stream
 from grotta.serve.threads import Threads
 
-_RETRY_SECONDS = 0.25
+_LOOKS = 5  # in a second, at a server that may be dead
 
 
 class Keeper:
@@ -39,6 +40,7 @@ class Keeper:
         self._metrics, self._events = metrics, events
         self._saver, self._learning, self._threads = saver, learning, threads
         self._room = asyncio.Lock()
+        self._watched: dict[str, asyncio.Task[None]] = {}  # servers that streams wait for
         self.patient = True  # whether to wait for streams whose owner may be dead
 
     async def open(self, stream: Stream, *, fresh: bool = False) -> Pair:
@@ -90,10 +92,26 @@ class Keeper:
         while True:
             try:
                 return await self._threads.files(functools.partial(self._ownership.claim, *stream.key))
-            except Refused:
+            except OwnedElsewhere as error:
                 if not self.patient or time.monotonic() > deadline:
-                    raise
-                await asyncio.sleep(_RETRY_SECONDS)
+                    raise later("the stream is with another server, which does not give it up yet") from error
+                await self._until_gone(error.server)
+
+    async def _until_gone(self, server: str) -> None:
+        """Wait until ``server`` is dead, or for a second: it may have given the stream up.
+
+        All streams that wait for a server share one look at it, or a hundred of them would keep this one from work.
+        """
+        if (watch := self._watched.get(server)) is None:
+            watch = self._watched[server] = asyncio.ensure_future(self._watch(server))
+            watch.add_done_callback(lambda _: self._watched.pop(server, None))
+        await asyncio.shield(watch)
+
+    async def _watch(self, server: str) -> None:
+        for _ in range(_LOOKS):
+            await asyncio.sleep(1 / _LOOKS)
+            if not self.patient or await self._threads.files(functools.partial(self._ownership.is_gone, server)):
+                return
 
     async def _begin_anew(self, stream: Stream) -> None:
         dropped = self._learning.forget_waiting(stream)
@@ -128,7 +146,7 @@ class Keeper:
             while not self._has_room():
                 idle = [stream for stream in self._streams.values() if stream.is_live and not stream.turn.locked()]
                 if not idle:
-                    await asyncio.sleep(_RETRY_SECONDS / 10)
+                    await asyncio.sleep(0.02)
                     continue
                 oldest = min(idle, key=lambda stream: stream.used)
                 async with oldest.turn:

@@ -1,6 +1,7 @@
 """Who may serve a stream: the one process that holds the state folder, or the server that holds the stream's lease."""
 
 import contextlib
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -11,6 +12,8 @@ from grotta.serve.membership import Membership
 from grotta.serve.settings import Settings
 from grotta.serve.store import OwnedElsewhere, StreamStore
 
+_LEFT_ALONE = 1.0  # seconds for which a server that does not answer is not asked again
+
 
 class Ownership:
     """The state folder, held alone or shared with other servers."""
@@ -19,6 +22,7 @@ class Ownership:
         self._settings = settings
         self._held = contextlib.ExitStack()
         self._taken = False
+        self._unreachable: dict[str, float] = {}  # when a server did not answer
         self.membership: Membership | None = None
         if settings.shared:
             address = settings.advertise or f"http://{settings.host}:{settings.port}"
@@ -72,19 +76,30 @@ class Ownership:
             raise later("this server has lost its lease on the state folder")
 
     def claim(self, model: str, name: str) -> int:
-        """Own the stream, asking its present owner for it if there is one; returns the epoch."""
-        for attempt in range(2):
-            try:
-                return self.store.claim(model, name)
-            except OwnedElsewhere as error:
-                if attempt or not self._ask(error.server, model, name):
-                    break
-        raise later("the stream is with another server, which does not give it up yet")
+        """Own the stream, asking its present owner for it if there is one; returns the epoch.
+
+        Raises:
+            OwnedElsewhere: a server that is not known to be dead has not given the stream up.
+        """
+        try:
+            return self.store.claim(model, name)
+        except OwnedElsewhere as error:
+            if not self._ask(error.server, model, name):
+                raise
+        return self.store.claim(model, name)
+
+    def is_gone(self, server: str) -> bool:
+        """Whether what ``server`` owned is free."""
+        return self.membership is None or not self.membership.is_alive(server)
 
     def _ask(self, server: str, model: str, name: str) -> bool:
-        """Ask the server that owns a stream to save it and let it go; False if it does not."""
+        """Ask the server that owns a stream to save it and let it go; False if it does not.
+
+        One that could not be reached is left alone for a while: it is likely dead, and a hundred streams may want it.
+        """
         assert self.membership is not None
-        if not (address := self.membership.address(server)):
+        silent = time.monotonic() - self._unreachable.get(server, -float("inf")) < _LEFT_ALONE
+        if silent or not (address := self.membership.address(server)):
             return False
         query = urllib.parse.urlencode({"name": name})
         url = f"{address}/v2/models/{model}/stream/release?{query}"
@@ -94,5 +109,8 @@ class Ownership:
         try:
             with opener.open(request, timeout=self._settings.lease_seconds):
                 return True
-        except (urllib.error.URLError, OSError):
+        except urllib.error.HTTPError:
+            return False
+        except OSError:
+            self._unreachable[server] = time.monotonic()
             return False

@@ -13,6 +13,7 @@ from grotta.serve.catalogue import ModelSettings
 from grotta.serve.limits import Limits
 
 PREFIX = "GROTTA_SERVE_"
+_EVERYWHERE = ("", "0.0.0.0", "::")  # a server that listens there cannot be reached by that name
 _MODEL_KEYS = {"path", "method", "preset", "options", "image_size", "labels"}
 
 
@@ -69,6 +70,13 @@ class Settings:
         check_at_least("drain_seconds", self.drain_seconds, 0)
         check_one_of("log_format", self.log_format, ("json", "text"))
         check_one_of("log_level", self.log_level, ("debug", "info", "warning", "error"))
+        if self.shared and not self.advertise and (self.port == 0 or self.host in _EVERYWHERE):
+            raise ValueError(
+                f"advertise must be the URL under which the other servers reach this one: {self.host}:{self.port} "
+                "is none"
+            )
+        if self.shared and not self.token and not self.on_loopback:
+            raise ValueError("shared servers beyond loopback need a token: they ask each other for streams")
         if self.token and (len(self.token) < 16 or not self.token.isascii() or not self.token.isprintable()):
             raise ValueError("token must be at least 16 printable ASCII characters")
 
@@ -116,10 +124,11 @@ def gather(flags: Mapping[str, Any], environment: Mapping[str, str], file: Path 
     for name in (*known, *shared_keys):
         if (text := environment.get(PREFIX + name.upper())) is not None:
             from_environment[name] = _convert(name, text)
-    merged = {**document, **from_environment, **{k: v for k, v in flags.items() if v is not None}}
+    given = {name: value for name, value in flags.items() if value is not None}
+    merged: dict[str, Any] = {}
+    for layer in (document, from_environment, given):
+        merged |= _with_token(layer)
     common: dict[str, Any] = {key: merged.pop(key) for key in ("method", "preset", "options") if key in merged}
-    if "token_file" in merged:
-        merged.setdefault("token", Path(merged.pop("token_file")).read_text().strip())
     if "models" in merged:
         merged["models"] = parse_models(merged["models"], common)
     elif common:
@@ -151,6 +160,14 @@ def parse_models(given: Any, common: Mapping[str, Any]) -> tuple[ModelSettings, 
             raise ValueError(f"model: expected NAME=PATH, got {word!r}")
         models.append(ModelSettings(name, path, **common))
     return tuple(models)
+
+
+def _with_token(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """The token that a file holds in the place of the file's name; one that is given itself comes first."""
+    values = dict(layer)
+    if file := values.pop("token_file", None):
+        values.setdefault("token", Path(file).read_text().strip())
+    return values
 
 
 def _read(file: Path) -> dict[str, Any]:
