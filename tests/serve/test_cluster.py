@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from benchmarks.serve.cluster import takeover
@@ -62,6 +63,28 @@ def test_a_stream_moves_to_the_server_that_is_asked(tmp_path):
         assert one.client.get("/v2/models/m/stream", params={"name": "camera"}).status_code == 404
         one.infer(pictures(1, 4), "camera", wait=True)
         assert one.inspect("camera")["step"] == 5
+
+
+def test_streams_that_wait_for_a_dead_server_share_one_look_at_it(tmp_path):
+    """And are served when its lease has run out, from what it saved."""
+    settings = {"shared": True, "lease_seconds": 2.0}
+    with serving_here(tmp_path / "state", **settings) as one, serving_here(tmp_path / "state", **settings) as two:
+        names = [f"camera {i}" for i in range(12)]
+        for name in names:
+            one.infer(pictures(1), name, wait=True, sequence_start=True)
+        membership = one.service.ownership.membership
+        membership._stop.set()  # as if it had been killed: its count stands still, and nobody answers
+        two.service.ownership.membership.address = lambda server: "http://127.0.0.1:1"
+        looks = []
+        ownership = two.service.ownership
+        is_gone = ownership.is_gone
+        ownership.is_gone = lambda server: looks.append(server) or is_gone(server)
+        began = time.monotonic()
+        with ThreadPoolExecutor(12) as pool:
+            answers = list(pool.map(lambda name: two.post(pictures(1, 1), name, wait=True), names))
+        assert [answer.status_code for answer in answers] == [200] * 12
+        assert len(looks) <= 6 * (1 + time.monotonic() - began)  # five a second, not five a second for each
+        assert all(two.inspect(name)["epoch"] > 1 for name in names)
 
 
 @pytest.mark.slow
