@@ -16,6 +16,7 @@ from grotta.bench.events import Event, Finished, Progressed, Started, Waiting, W
 from grotta.bench.store.results import DamagedCellError, cell_directory
 from grotta.bench.store.store import hold_cell
 from grotta.data.errors import DamagedDataError
+from grotta.models.state_file import write_state
 
 Make = Callable[..., CellSpec]
 
@@ -102,6 +103,25 @@ def test_a_cell_whose_weights_have_changed_is_warned_of_and_runs_again(
     warned = [event for event in events if isinstance(event, Warned)]
     assert {event.spec for event in warned} == set(specs)
     assert all("out of date: the weights of" in event.message for event in warned)
+
+
+def test_a_flipped_bit_of_the_weights_is_noticed_though_the_cell_is_finished(
+    tmp_path: Path, data_root: Path, make_spec: Make
+) -> None:
+    weights = tmp_path / "net.safetensors"
+    write_state(weights, models.create_model("fashion_resnet8", num_classes=10, seed=1).state_dict())
+    spec = make_spec("source", model=f"fashion_resnet8@{weights}")
+    [first] = run_grid([spec], tmp_path, executor="inline", data_root=data_root)
+    content = bytearray(weights.read_bytes())
+    content[-100] ^= 1
+    weights.write_bytes(content)
+    events: list[Event] = []
+    [second] = run_grid([spec], tmp_path, executor="inline", data_root=data_root, on_event=events.append)
+    assert isinstance(first, CellResult)
+    assert isinstance(second, Failure)
+    assert "does not match its checksum" in second.message
+    assert isinstance(events[0], Warned)
+    assert "cannot be read any more" in events[0].message
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 import io
 import math
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from grotta.bench import CellResult, CellSpec, Failure, Progress
 from grotta.bench.events import Event, Finished, Preparing, Progressed, Retried, Started, Waiting, Warned
-from grotta.report.live.board import LiveBoard, PlainBoard, make_board
+from grotta.report.live.board import LiveBoard, PlainBoard, make_board, name, running, so_far
 from grotta.report.live.line import ProgressLine
 from grotta.report.live.tracker import Tracker
 
@@ -161,6 +162,20 @@ def test_the_progress_of_a_cell_is_a_line_a_domain_where_nothing_moves() -> None
     fog, snow = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert fog.startswith("tent error 50.00 % of all images so far, fog 50.00 %, ")
     assert snow.startswith("tent error 30.00 % of all images so far, snow 20.00 %, ")
+
+
+def test_without_labels_no_error_is_shown_on_the_way() -> None:
+    console = Console(file=io.StringIO(), width=100)
+    with ProgressLine("tent", console) as line:
+        line(Progress(100, 0, 300, "gate", 100, 0, unknown=100, domain_unknown=100))
+    assert console.file.getvalue().startswith("tent 100 of 300 images without labels, gate, ")  # type: ignore[attr-defined]
+    gate = replace(TENT, stream="recorded")
+    tracker = Tracker([gate])
+    tracker.see(Progressed(gate, Progress(250, 0, 1000, "gate", 250, 0, unknown=250, domain_unknown=250)))
+    assert [so_far(cell) for cell in running(tracker)] == ["tent recorded stream at 25%"]
+    assert name(gate) == "tent on fashion-c, recorded stream, seed 0"
+    tracker.see(Progressed(gate, Progress(500, 30, 1000, "gate", 500, 30, unknown=400, domain_unknown=400)))
+    assert [so_far(cell) for cell in running(tracker)] == ["tent recorded stream 30.0 % at 50%"]
 
 
 def test_the_progress_of_a_cell_moves_on_a_terminal() -> None:

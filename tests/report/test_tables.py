@@ -17,7 +17,7 @@ from grotta.report.render.markdown import to_markdown
 from grotta.report.render.notation import footnotes, number
 from grotta.report.render.terminal import TerminalTable
 from grotta.report.sections import tables
-from grotta.report.sections.listings import used_listing
+from grotta.report.sections.listings import unlabelled_listing, used_listing
 from grotta.report.sections.setups import by_setup
 from grotta.report.table import Cell, Entry, pivot
 
@@ -393,3 +393,35 @@ def test_notes_say_when_pictures_came_more_than_once_and_what_to_do(make_result)
         "each picture once."
     )
     assert not any("replacement" in note for note in main_table([made]).notes)
+
+
+def test_notes_name_weights_by_the_last_part_of_their_path_alone(make_result):
+    made = [make_result("bn", 0.1, {"fog": 1.0}, model="resnet20@/home/somebody/nets/gate.safetensors")]
+    table = main_table(made)
+    assert "network resnet20@gate.safetensors;" in table.notes[0]
+    assert "somebody" not in to_markdown(table) + to_html(table)
+
+
+def test_a_recorded_stream_has_neither_gamma_nor_periods(make_result):
+    table = main_table([make_result("bn", 0.1, {"gate": 1.0}, stream="recorded", dataset="folder:/a/gate")])
+    assert table.title == "folder:gate: error (%) by method, mean over domains"
+    assert "recorded streams, batches of" in table.notes[0]
+
+
+def test_what_is_measured_without_labels_has_a_column_a_method_and_few_rows(make_result):
+    def unlabelled(method, seed, **measures):
+        shares = {f"class {number}": 0.0 for number in range(1000)} | {"class 7": 0.75, "class 999": 0.25}
+        made = make_result(method, 0.1, {"gate": 1.0}, stream="recorded", seed=seed)
+        return replace(made, measures={"agreement": 0.5 + 0.25 * seed, "entropy": 2.0, **measures, **shares})
+
+    results = [unlabelled("source", 0), unlabelled("source", 1), unlabelled("bn", 0, estimated_accuracy=0.5)]
+    listing = unlabelled_listing(results)
+    assert listing.heads == ("Measure", "Source", "BN")
+    rows = {name: values for name, *values in listing.rows}
+    assert rows["Agreement with the source, %"] == [62.5, 50.0]  # the mean of two runs
+    assert rows["Entropy, nats"] == [2.0, 2.0]
+    assert rows["Accuracy by its own estimate, %"] == [None, 50.0]
+    assert rows["Predicted 7, %"] == [75.0, 75.0]
+    assert rows["Predicted another of 980 classes, %"] == [0.0, 0.0]
+    assert len(rows) == 3 + 20 + 1
+    assert unlabelled_listing([make_result("bn", 0.1, {"fog": 1.0})]) is None

@@ -114,6 +114,13 @@ def test_per_stream_gives_every_camera_an_adapter_of_its_own(camera_root):
     assert own.spec.label == "tent per stream lr=0.05"
 
 
+def test_a_memory_of_its_own_holds_no_earlier_camera(camera_root):
+    shared = run_cell(CellTask(make(camera_root, "grotta"), camera_root / "out"))
+    own = run_cell(CellTask(make(camera_root, "grotta", per_stream=True), camera_root / "out"))
+    assert "the memory still holds earlier domains" in shared.warnings[0]
+    assert own.warnings == ()
+
+
 def test_without_labels_agreement_entropy_and_class_mix_are_measured(camera_root):
     flat = camera_root / "flat"
     flat.mkdir()
@@ -133,6 +140,7 @@ def test_without_labels_agreement_entropy_and_class_mix_are_measured(camera_root
     shares = [result.measures[f"class {name}"] for name in ("0", "1")]
     assert shares == [(result.predictions == label).mean() for label in (0, 1)]
     assert 0 < result.measures["entropy"] < math.log(2)
+    assert 0.5 < result.measures["confidence"] < 1
     plus = make(camera_root, "grotta+", dataset=f"folder:{flat}", domains=("flat",))
     assert 0 < run_cell(CellTask(plus, camera_root / "out")).measures["estimated_accuracy"] <= 1
     again = [found for found in load_results(camera_root / "out") if found.spec == spec]

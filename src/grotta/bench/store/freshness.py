@@ -4,11 +4,12 @@ import functools
 from dataclasses import replace
 from pathlib import Path
 
-from grotta.bench.inputs.network import load_network, short_fingerprint
+from grotta.bench.inputs.network import find_weights, load_network, short_fingerprint
 from grotta.bench.inputs.opened import load_dataset, make_stream, read_labels, with_classes
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.method_code import cell_digest
 from grotta.bench.store.results import CellResult
+from grotta.data import DamagedDataError
 
 
 class Freshness:
@@ -20,7 +21,7 @@ class Freshness:
         self._data = functools.cache(self._read_data)
 
     def change(self, result: CellResult) -> str:
-        """What has changed since a cell ran, or ``""``; what is missing or unreadable now counts as unchanged.
+        """What has changed since a cell ran, or ``""``; what is missing now counts as unchanged.
 
         No image is made for this: the digest of regenerated images is that of what they are made from.
         """
@@ -30,12 +31,15 @@ class Freshness:
         try:
             if self._weights(result.model, result.classes) != result.model_fingerprint:
                 return f"the weights of {result.model} have changed"
-        except Exception:  # a result outlives the file that it was made with
-            pass
+        except Exception as error:  # a result outlives the file that it was made with, but not damage to it
+            if self._is_here(result.model):
+                return f"the weights of {result.model} cannot be read any more ({error})"
         # the method does not decide the stream
         drawn = replace(spec, method="", preset="", options=(), model="", seed=0, batch_size=1, label="stream")
         try:
             provenance, stream_hash, fingerprint = self._data(drawn, result.classes)
+        except DamagedDataError as error:
+            return f"the images of {spec.dataset} cannot be read any more ({error})"
         except Exception:
             return ""
         if provenance != result.provenance:
@@ -45,6 +49,12 @@ class Freshness:
         if result.data_fingerprint and fingerprint != result.data_fingerprint:
             return f"the images of {spec.dataset} have changed"
         return ""
+
+    def _is_here(self, model: str) -> bool:
+        try:
+            return Path(find_weights(model, self.data_root)[1]).is_file()
+        except (OSError, ValueError):  # not even the data root is
+            return False
 
     def _read_weights(self, model: str, classes: int) -> str:
         return short_fingerprint(load_network(model, classes, self.data_root))
