@@ -79,6 +79,15 @@ def test_history_forgets_what_is_older_than_its_window():
     assert history.classes(SECONDS * 10 * BUCKETS, ["a", "b", "c"])[0]["counts"] == [0] * BUCKETS
 
 
+def test_history_shows_only_what_a_method_tells():
+    history = History()
+    history.learned(0.0, {"estimated_accuracy": 0.5}, lag=2)
+    series = history.series(SECONDS)
+    assert series["estimated_accuracy"][-2:] == [0.5, None]
+    assert series["lag"][-2:] == [2, None]
+    assert set(series["agreement"]) == {None}
+
+
 def test_history_puts_classes_beyond_its_slots_together():
     history = History()
     history.answered(0.0, np.eye(30, dtype=np.float32))

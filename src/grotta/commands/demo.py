@@ -11,14 +11,13 @@ import time
 import urllib.error
 import urllib.request
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 _HOST = "127.0.0.1"
-_MODEL = "clothes"
 _START_SECONDS = 60
 
 
@@ -31,41 +30,44 @@ def demo(
 ) -> None:
     """Watch a frozen and an adapting model part, on three simulated cameras; nothing to download.
 
+    The parking cameras join them if a data root has their pictures and the network of `grotta reproduce parking`.
+
     Example: `grotta demo`
     """
     if port < 0 or seconds < 0:
         raise ValueError(f"port and seconds must be at least 0, got {port} and {seconds}")
     try:
-        from grotta.serve.demo.cameras import CAMERAS
         from grotta.serve.demo.play import play
+        from grotta.serve.demo.scenes import make_show
     except ModuleNotFoundError as error:
         raise ValueError(f"the demo needs {error.name}: pip install 'grotta[serve]'") from error
     import torch
 
-    from grotta.models import create_model
-
     torch.set_num_threads(1)
-    with _server(port or _free_port(), method, preset) as address:
+    show = make_show()
+    number = port or _free_port()
+    with _server(number, method, preset, show.write_settings) as address:
         typer.echo(f"Live page: {address}/   (Ctrl-C stops everything)")
         if open_page:
             webbrowser.open(f"{address}/")
         stop = threading.Event()
         if seconds:
             threading.Timer(seconds, stop.set).start()
-        network = create_model("fashion_resnet8", weights="bundled")
         with contextlib.suppress(KeyboardInterrupt):
-            play(_HOST, int(address.rsplit(":", 1)[1]), _MODEL, network, list(CAMERAS), stop)
+            play(_HOST, number, show.scenes, stop)
 
 
 @contextlib.contextmanager
-def _server(port: int, method: str, preset: str) -> Iterator[str]:
+def _server(port: int, method: str, preset: str, write_settings: Callable[[Path], None]) -> Iterator[str]:
     """A server in a process of its own, with a state folder that goes with it."""
     address = f"http://{_HOST}:{port}"
-    words = [sys.executable, "-m", "grotta", "serve", "--port", str(port), "--model", f"{_MODEL}=fashion_resnet8"]
+    words = [sys.executable, "-m", "grotta", "serve", "--port", str(port)]
     words += ["--method", method, "--preset", preset, "--log-format", "text", "--log-level", "warning"]
     clean = {key: value for key, value in os.environ.items() if not key.startswith("GROTTA_SERVE_")}
     with tempfile.TemporaryDirectory(prefix="grotta-demo-") as folder:
-        process = subprocess.Popen([*words, "--state", str(Path(folder) / "state")], env=clean)
+        write_settings(Path(folder) / "serve.toml")
+        words += ["--config", str(Path(folder) / "serve.toml"), "--state", str(Path(folder) / "state")]
+        process = subprocess.Popen(words, env=clean)
         try:
             _wait_for(address, process)
             yield address

@@ -26,7 +26,7 @@ class History:
     """
 
     def __init__(self) -> None:
-        self._table: NDArray[np.float32] = np.zeros((BUCKETS, len(_COLUMNS) + SLOTS), np.float32)
+        self._table = _unseen(BUCKETS)
         self._newest = -BUCKETS  # number of the newest interval
         self._slots: dict[int, int] = {}  # class -> column; the last one is for all classes that came too late
         self.frames: deque[tuple[float, Array, int, float]] = deque(maxlen=FRAMES)
@@ -82,7 +82,7 @@ class History:
             "confidence": _ratio(column["confidence"], images),
             "accuracy": _ratio(column["correct"], column["scored"]),
             "reference": _ratio(column["reference"], column["referenced"]),
-            **{name: np.where(column["adapted"] > 0, column[name], np.nan) for name in _LATEST},
+            **{name: column[name] for name in _LATEST},
         }
         rounded = {name: np.round(values.astype(np.float64), 4).tolist() for name, values in found.items()}
         return {name: [None if v != v else v for v in values] for name, values in rounded.items()}
@@ -101,15 +101,22 @@ class History:
         newest = self._newest
         table = np.roll(self._table, -(newest % BUCKETS) - 1, axis=0)
         passed = min(BUCKETS, max(0, int(now // SECONDS) - newest))
-        return np.concatenate([table[passed:], np.zeros((passed, table.shape[1]), np.float32)])
+        return np.concatenate([table[passed:], _unseen(passed)])
 
     def _row(self, now: float) -> NDArray[np.float32]:
         number = max(int(now // SECONDS), self._newest)
         for passed in range(max(self._newest + 1, number - BUCKETS + 1), number + 1):
-            self._table[passed % BUCKETS] = 0
+            self._table[passed % BUCKETS] = _unseen(1)
         self._newest = number
         row: NDArray[np.float32] = self._table[number % BUCKETS]
         return row
+
+
+def _unseen(intervals: int) -> NDArray[np.float32]:
+    """Rows in which nothing has been seen: sums of nothing, and no latest value."""
+    rows: NDArray[np.float32] = np.zeros((intervals, len(_COLUMNS) + SLOTS), np.float32)
+    rows[:, len(_SUMS) : len(_COLUMNS)] = np.nan
+    return rows
 
 
 def _ratio(part: Array, whole: Array) -> Array:

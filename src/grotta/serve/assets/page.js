@@ -189,7 +189,7 @@ function eventRow(event) {
   const { time, event: kind, model, stream, server, ...rest } = event;
   const told = Object.entries(rest).map(([k, v]) => `${k} ${typeof v === "number" ? Math.round(v * 1000) / 1000 : v}`).join(", ");
   const words = kind.replaceAll("_", " ");
-  return element("li", {}, element("time", { text: new Date(1000 * time).toLocaleTimeString() }),
+  return element("li", {}, element("time", { text: new Date(1000 * time).toLocaleTimeString([], { hour12: false }) }),
     element("span", kind.startsWith("guard") ? { class: "guard" } : {}, told ? `${words}: ${told}` : words));
 }
 

@@ -4,53 +4,59 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from urllib.parse import quote
 
 import numpy as np
 import torch
 from torch import nn
 
-from grotta.data import load_clean
 from grotta.methods.registry import create
-from grotta.serve.demo.cameras import Camera
 from grotta.serve.tensors import Array
 
 BATCH, EVERY = 16, 0.5
 
 
-def play(host: str, port: int, model: str, network: nn.Module, cameras: list[Camera], stop: threading.Event) -> None:
-    """Send a batch of each camera every half second until ``stop``; the frozen model answers beside the server."""
-    images, labels = load_clean("fashion")
-    pixels, known = images.permute(0, 2, 3, 1).contiguous().numpy(), labels.numpy()
-    players = [_Player(host, port, model, camera.name, camera.batches(pixels, known, BATCH)) for camera in cameras]
-    frozen = create("source", network)
+@dataclass(frozen=True)
+class Scene:
+    """A camera's name and its batches of images and labels, the served model that answers, and its network."""
+
+    camera: str
+    batches: Iterator[tuple[Array, Array]]
+    model: str
+    network: nn.Module
+
+
+def play(host: str, port: int, scenes: Sequence[Scene], stop: threading.Event) -> None:
+    """Send a batch of each scene every half second until ``stop``; the frozen model answers beside the server."""
+    players = [_Player(host, port, scene) for scene in scenes]
     due = time.monotonic()
     while not stop.is_set():
         for player in players:
-            player.send(frozen)
+            player.send()
         due = max(due + EVERY, time.monotonic())
         stop.wait(due - time.monotonic())
 
 
 class _Player:
-    """One camera and its connection."""
+    """One scene and its connection."""
 
-    def __init__(self, host: str, port: int, model: str, name: str, batches: Iterator[tuple[Array, Array]]) -> None:
+    def __init__(self, host: str, port: int, scene: Scene) -> None:
         self._connection = http.client.HTTPConnection(host, port, timeout=30)
-        self._model, self._name, self._batches = model, name, batches
+        self._scene, self._frozen = scene, create("source", scene.network)
 
-    def send(self, frozen: nn.Module) -> None:
-        images, labels = next(self._batches)
+    def send(self) -> None:
+        images, labels = next(self._scene.batches)
         answers = self._infer(images)
-        reference = frozen(torch.from_numpy(images)).argmax(1).numpy()
+        reference = self._frozen(torch.from_numpy(images)).argmax(1).numpy()
         score = {
             "correct": int((answers == labels).sum()),
             "total": len(labels),
             "reference_correct": int((reference == labels).sum()),
             "reference_total": len(labels),
         }
-        path = f"/v2/models/{self._model}/stream/score?name={quote(self._name, safe='')}"
+        path = f"/v2/models/{self._scene.model}/stream/score?name={quote(self._scene.camera, safe='')}"
         self._post(path, json.dumps(score).encode(), {"Content-Type": "application/json"})
 
     def _infer(self, images: Array) -> Array:
@@ -60,10 +66,10 @@ class _Player:
             "datatype": "UINT8",
             "parameters": {"binary_data_size": images.nbytes},
         }
-        wanted = {"inputs": [tensor], "outputs": [{"name": "classes"}], "parameters": {"sequence_id": self._name}}
-        head = json.dumps(wanted).encode()
+        named = {"sequence_id": self._scene.camera}
+        head = json.dumps({"inputs": [tensor], "outputs": [{"name": "classes"}], "parameters": named}).encode()
         headers = {"Inference-Header-Content-Length": str(len(head)), "Content-Type": "application/octet-stream"}
-        answer = self._post(f"/v2/models/{self._model}/infer", head + images.tobytes(), headers)
+        answer = self._post(f"/v2/models/{self._scene.model}/infer", head + images.tobytes(), headers)
         return np.array(json.loads(answer)["outputs"][0]["data"])
 
     def _post(self, path: str, body: bytes, headers: dict[str, str]) -> bytes:
