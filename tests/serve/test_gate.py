@@ -65,3 +65,12 @@ def test_a_reset_learner_is_still_watched_and_learns_the_same_bits():
     assert all(gate._stand_still in layer._forward_pre_hooks.values() for layer in layers)
     for x in batches((4, 8)):
         assert torch.equal(pair.learn(x), library(x))
+
+
+def test_compiled_networks_are_left_whole():
+    pair = Pair(grotta.create("tent", small_model(), compile=True))
+    assert not any(Gate._stand_still in map(_function, m._forward_pre_hooks.values()) for m in pair.learner.modules())
+
+
+def _function(hook):
+    return getattr(hook, "__func__", hook)

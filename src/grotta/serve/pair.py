@@ -41,7 +41,7 @@ class Pair:
         self._twin = type(learner)(learner.model, **learner.arguments) if self.learns else learner
         self._guard = self._twin._guard
         self._lock = threading.Lock()
-        self._gate.watch(learner)
+        self._watch()
         self._follow()
 
     def answer(self, x: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ class Pair:
     def reset(self) -> None:
         """Begin anew."""
         self.learner.reset()
-        self._gate.watch(self.learner)  # its networks are new
+        self._watch()  # its networks are new
         self._follow()
 
     def nbytes(self) -> int:
@@ -67,6 +67,11 @@ class Pair:
         store = getattr(self.learner.memory, "nbytes", 0)
         own = sum(tensor.nbytes for tensor in _own(self.learner)) * (1 + self.learns)
         return int(own + store + modules * _MODULE_BYTES)
+
+    def _watch(self) -> None:
+        """Have the learner look at the gate, unless that would break a compiled network into pieces."""
+        if not self.learner.arguments.get("compile"):
+            self._gate.watch(self.learner)
 
     def _follow(self) -> None:
         """Give the twin the learner's norm states, its output adaptation's state, its count of steps and its draws."""
