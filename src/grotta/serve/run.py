@@ -10,14 +10,14 @@ from grotta.serve.app import make_app
 from grotta.serve.logs import set_up
 from grotta.serve.settings import Settings
 
-_SWITCH_SECONDS = 0.0005  # how long a thread keeps the interpreter: short, for answers beside learners
+SWITCH_SECONDS = 0.0005  # how long a thread keeps the interpreter: short, for answers beside learners
 
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; then finish what was begun, save every stream and return."""
     set_up(settings.log_format, settings.log_level)
     torch.set_num_threads(1)  # threads for requests, not for operators: answers and learners do not wait for each other
-    sys.setswitchinterval(_SWITCH_SECONDS)
+    sys.setswitchinterval(SWITCH_SECONDS)
     app = make_app(settings)
     app.state.service.ownership.take()  # before anything listens: an error here is the user's to read
     config = uvicorn.Config(
