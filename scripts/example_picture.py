@@ -1,4 +1,4 @@
-"""Draw docs/example.svg: the example of the README, image by image.
+"""Draw docs/images/example.svg: the example of the README, image by image.
 
 python scripts/example_picture.py
 """
@@ -12,7 +12,7 @@ from grotta.report.figure import Figure
 from grotta.report.render.svg import figure_svg
 from grotta.report.sections.figures import accuracy_panel
 
-TARGET = Path(__file__).parents[1] / "docs" / "example.svg"
+TARGET = Path(__file__).parents[1] / "docs" / "images" / "example.svg"
 
 
 def draw(results: list[CellResult]) -> Figure:

@@ -17,7 +17,7 @@ import grotta.data
 from grotta import _files
 from grotta.bench.store.results import CellResult, load_results
 from grotta.methods.registry import PAPER_METHODS
-from grotta.paper.parking import ALL_WEATHER, FEWEST, OCCUPIED, PARKING
+from grotta.paper.parking import ALL_WEATHER, COSTLY, FEWEST, OCCUPIED, PARKING, RECOMMENDED
 from grotta.paper.recipe import by_id, recipe_section
 from grotta.paper.recipes import all_recipes
 from grotta.paper.saved import saved_recipes
@@ -70,17 +70,39 @@ def sentence(results: list[CellResult]) -> str:
         else " On no camera is it more than half a point worse than the source network."
     )
     return (
-        f"The source network alone gets {source.error:.1f} % of {source.images:,} pictures wrong, "
-        f"{method_title(best.spec.method)}, the best of {len(results)}, {best.error:.1f} %.{hurt}"
+        f"{recommended_first(results)}The source network alone gets {source.error:.1f} % of {source.images:,} pictures "
+        f"wrong, {method_title(best.spec.method)}, the best of {len(results)}, {best.error:.1f} %.{hurt}"
     )
+
+
+def recommended_first(results: list[CellResult]) -> str:
+    """Where the recommended method is not the best one, in words; ``""`` if it is everywhere, or was not run."""
+    ours = next((result for result in results if result.spec.method == RECOMMENDED), None)
+    if ours is None:
+        return ""
+    title, best = method_title(RECOMMENDED), min(results, key=lambda result: result.error)
+    told = []
+    for camera, error in ours.domain_errors.items():
+        ahead = min(results, key=lambda result: result.domain_errors[camera])
+        if ahead.domain_errors[camera] < error:
+            other = f"{method_title(ahead.spec.method)} {ahead.domain_errors[camera]:.1f} %"
+            told.append(f"on `{camera}` ({error:.1f} %, {other})")
+    if best.error < ours.error:
+        told.append(f"over all pictures ({ours.error:.1f} %, {method_title(best.spec.method)} {best.error:.1f} %)")
+    return f"**{title} is not first {' nor '.join(told)}.** " if told else ""
 
 
 def section_text(section: Section, results: list[CellResult], drawn: dict[str, Figure]) -> str:
     """A recipe's section: a sentence, the table, the figures."""
-    lacking = [method_title(name) for name in PAPER_METHODS if name not in {r.spec.method for r in results}]
+    run = {result.spec.method for result in results}
+    lacking = [method_title(name) for name in (*PAPER_METHODS, RECOMMENDED) if name not in run and name != COSTLY]
     parts = [f"## {section.title}", section.intro, sentence(results)]
     if lacking:
         parts.append(f"Not run here yet: {', '.join(lacking)}.")
+    if COSTLY not in run:
+        parts.append(
+            f"{method_title(COSTLY)} is left out, as it takes longer than all others together (`--methods {COSTLY}`)."
+        )
     for block in section.blocks:
         if isinstance(block, Table):
             parts.append(to_markdown(block))

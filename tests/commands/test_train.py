@@ -8,6 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
+from grotta.bench.grid import make_grid
 from grotta.cli import main
 from grotta.commands import source_data
 from grotta.commands import train as command
@@ -334,3 +335,27 @@ def test_weights_of_an_earlier_training_bring_its_command_along():
 
 def test_the_options_have_the_defaults_of_a_recipe():
     assert RecipeOptions().recipe() == training.Recipe()
+
+
+def test_a_network_is_refused_on_classes_of_other_names_or_in_another_order(pictures, tmp_path, capsys):
+    assert run(capsys, *small(pictures, tmp_path / "out", "--epochs", 1))[0] == 0
+    assert make_one(pictures, tmp_path / "out").domains == ("sketch",)
+    for domain in ("photo", "sketch"):
+        (pictures / domain / "light").rename(pictures / domain / "a light")  # now before "dark"
+    with pytest.raises(
+        ValueError, match=r"the classes of folder:.*, a light, dark, in this order; .* for dark, light$"
+    ):
+        make_one(pictures, tmp_path / "out")
+
+
+def make_one(pictures, out):
+    weights = out / "fashion_resnet8.safetensors"
+    [spec] = make_grid(
+        methods=["bn"],
+        dataset=f"folder:{pictures}",
+        domains=["sketch"],
+        model=f"fashion_resnet8@{weights}",
+        gammas=[0.1],
+        image_size=16,
+    )
+    return spec

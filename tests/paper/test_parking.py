@@ -91,12 +91,33 @@ def test_the_section_has_the_table_and_error_beside_label_mix_for_each_camera(ru
     assert [panel.title.partition(": ")[2] for panel in figure.panels] == ["error", "label mix"] * 3
 
 
-def test_the_page_is_made_from_the_run_alone(run, monkeypatch):
+@pytest.fixture(scope="module")
+def script():
     spec = importlib.util.spec_from_file_location("parking_page", ROOT / "scripts" / "parking_page.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
+    return script
+
+
+def test_the_page_says_first_where_the_recommended_method_is_not_first(script, make_result):
+    plus = make_result("grotta+", 0.1, {"gate": 10.0, "yard": 30.0})
+    lame = make_result("lame", 0.1, {"gate": 20.0, "yard": 28.0})
+    source = make_result("source", 0.1, {"gate": 50.0, "yard": 50.0})
+    assert script.sentence([source, lame, plus]).startswith(
+        "**GRoTTA+ is not first on `yard` (30.0 %, LAME 28.0 %).** The source network alone gets 50.0 % of"
+    )
+    worse = make_result("grotta+", 0.1, {"gate": 20.0, "yard": 60.0})
+    assert script.recommended_first([source, lame, worse]).startswith(
+        "**GRoTTA+ is not first on `yard` (60.0 %, LAME 28.0 %) nor over all pictures ("
+    )
+    assert script.recommended_first([source, plus]) == script.recommended_first([source, lame]) == ""
+
+
+def test_the_page_is_made_from_the_run_alone(run, script):
     page, drawn = script.make_page(run)
     source = next(result for result in load_results(run) if result.spec.method == "source")
     assert f"The source network alone gets {source.error:.1f} % of 96 pictures wrong" in page
+    assert "Not run here yet: PL, TENT, ODS, NOTE, RoTTA, GRoTTA, GRoTTA+." in page
+    assert "CoTTA is left out" in page
     assert set(drawn) == {"drift", "parking-hours"}
     assert all(f"(parking/{name}.svg)" in page for name in drawn)

@@ -145,5 +145,6 @@ def _split(
         measured_images=len(measured[1]),
         num_classes=dataset.num_classes,
         image_shape=dataset.image_shape,
+        class_names=tuple(dataset.class_names),
     )
     return Split(images, labels, measured, data)

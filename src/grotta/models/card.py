@@ -30,6 +30,7 @@ class TrainingData:
     measured_images: int
     num_classes: int
     image_shape: tuple[int, int, int]
+    class_names: tuple[str, ...] = ()
 
 
 def make_card(
@@ -51,7 +52,7 @@ def make_card(
         "parameters": parameters,
         "stored_as": stored_as,
         "accuracy": round(accuracy, 6),
-        "data": asdict(data) | {"image_shape": list(data.image_shape)},
+        "data": asdict(data) | {"image_shape": list(data.image_shape), "class_names": list(data.class_names)},
         "start": start,
         "recipe": asdict(recipe),
         "command": command,

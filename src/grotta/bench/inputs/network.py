@@ -8,6 +8,7 @@ from torch import nn
 from grotta import data, models
 from grotta.data.roots import data_roots
 from grotta.methods.checkpoint import fingerprint
+from grotta.models.card import read_card
 from grotta.models.registry import weights_classes
 
 
@@ -55,16 +56,26 @@ def network_classes(name: str, data_root: Path | None) -> int:
 
 
 def check_classes(name: str, dataset: data.DomainDataset, data_root: Path | None) -> None:
-    """Raise a ``ValueError`` if the network ``NAME`` or ``NAME@WEIGHTS`` was trained for another number of classes."""
+    """Raise a ``ValueError`` if the network ``NAME`` or ``NAME@WEIGHTS`` was trained for other classes.
+
+    Their number is known of every network, their names and order of those that `grotta train` made.
+    """
     architecture, weights = find_weights(name, data_root)
-    classes = None
+    classes, card = None, None
     with contextlib.suppress(OSError, ValueError):  # the cells will say what is wrong with the file
         classes = weights_classes(architecture, weights or "bundled")
+        card = read_card(Path(weights)) if weights else None
     fits = classes is None or (classes == dataset.num_classes if dataset.closed else classes >= dataset.num_classes)
     if not fits:
         raise ValueError(
             f"model must have the {dataset.num_classes} classes of {dataset.name}, got {name}, which was trained for "
             f"{classes}; train one with `grotta train` and give it as NAME@WEIGHTS"
+        )
+    known, here = tuple(card["data"].get("class_names", ())) if card else (), tuple(dataset.class_names)
+    if dataset.closed and known != here and set(known) & set(here):  # names of another kind say nothing
+        raise ValueError(
+            f"model must be trained for the classes of {dataset.name}, {', '.join(here)}, in this order; got {name}, "
+            f"which was trained for {', '.join(known)}"
         )
 
 
