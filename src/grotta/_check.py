@@ -1,4 +1,4 @@
-"""Argument checks, once for everyone: each names the argument, what was expected and what came.
+"""Argument checks shared by everything: each names the argument, what was expected and what it got.
 
 A value of the wrong type is a ``TypeError``, one out of range a ``ValueError``, both in the same words: "alpha must be
 in [0, 1], got 2". Every check returns the value as the plain Python type it stands for. Nothing here imports torch, and
@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import TypeVar
 
 Value = TypeVar("Value")
-_SEEDS = 2**63  # what a torch generator takes
+_SEEDS = 2**63  # the limit of a torch generator
 
 
 def check_number(name: str, value: object) -> float:
@@ -103,7 +103,7 @@ def check_whole(name: str, value: object, at_least: int | None = None, below: in
 
 
 def check_seed(value: object, name: str = "seed") -> int:
-    """A whole number that every random generator takes as its seed: from 0 to 2**63 - 1."""
+    """A whole number that every random generator accepts as its seed: from 0 to 2**63 - 1."""
     seed = check_whole(name, value)
     if not 0 <= seed < _SEEDS:
         raise ValueError(f"{name} must be in [0, 2**63), got {value}")
@@ -111,7 +111,7 @@ def check_seed(value: object, name: str = "seed") -> int:
 
 
 def check_flag(name: str, value: object) -> bool:
-    """True or False, and nothing that only counts as one of them.
+    """True or False, and nothing that merely counts as one of them.
 
     >>> check_flag("train", "no")
     Traceback (most recent call last):

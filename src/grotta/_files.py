@@ -1,4 +1,4 @@
-"""Files that are whole or absent, locks between processes, and checks before long work.
+"""Files that are complete or absent, locks between processes, and checks before long work.
 
 Everything in grotta that writes a file or waits for another process does it through this module.
 """
@@ -25,15 +25,16 @@ class BusyError(RuntimeError):
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], *, bulk: bool = False) -> Iterator[Path]:
-    """Yield a temporary file to write; at the end of the block it becomes ``path``, all of it at once.
+    """Yield a temporary file to write; at the end of the block it becomes ``path`` in one step.
 
-    A failure, a kill or a power cut leaves the old file or the new one, never a part: the content is on the disk before
-    the name is. Folders are made, a link stays a link, and the mode is what the umask gives, whatever the writer chose.
-    The temporary file is removed on failure; those of killed processes are removed by the next write of ``path``.
+    A failure, a kill or a power cut leaves the old file or the new one, never a part of it: the content is on the disk
+    before the name is. Folders are made, a link stays a link, and the mode follows the umask, whatever the writer
+    chose. The temporary file is removed on failure; those of killed processes are removed by the next write of
+    ``path``.
 
     Args:
         path: the file to make or replace.
-        bulk: for one of very many files that can be made again: do not wait for the disk, do not look for leftovers.
+        bulk: for one of very many files that can be remade: do not wait for the disk or look for leftovers.
 
     Raises:
         OSError: naming ``path``, not the temporary file.
@@ -70,13 +71,13 @@ def replacing(path: str | os.PathLike[str], *, bulk: bool = False) -> Iterator[P
 
 
 def write(path: str | os.PathLike[str], content: bytes, *, bulk: bool = False) -> None:
-    """Write ``content`` to ``path``, whole or not at all; see :func:`replacing`."""
+    """Write ``content`` to ``path``, completely or not at all; see :func:`replacing`."""
     with replacing(path, bulk=bulk) as temporary:
         temporary.write_bytes(content)
 
 
 def temporary_name(target: Path) -> Path:
-    """A new name beside ``target`` for a file in the making: :func:`remove_leftovers` knows whose it was."""
+    """A new name beside ``target`` for an unfinished file; :func:`remove_leftovers` can tell whose it was."""
     return target.with_name(f".{target.name}.{_host()}-{os.getpid()}-{secrets.token_hex(4)}.part")
 
 
@@ -95,7 +96,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
 
     The system releases the lock when the process ends, however it ends; the lock file stays. On a file system without
     locks (some network ones) nothing is held: writers may then do the same work twice, but :func:`replacing` still
-    keeps every file whole.
+    keeps every file complete.
 
     Raises:
         BusyError: another process holds it and ``wait`` is false.
@@ -123,7 +124,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
 
 
 def require_writable(folder: Path, argument: str = "out") -> None:
-    """Make ``folder`` and try a file in it: better told now than after hours of work.
+    """Make ``folder`` and try to write a file in it: better to fail now than after hours of work.
 
     >>> require_writable(Path(__file__))
     Traceback (most recent call last):
@@ -151,7 +152,7 @@ def require_space(folder: Path, needed: int, purpose: str) -> None:
 def _flush(path: Path) -> None:
     """Wait until a file's content, or a folder's list of names, is on the disk."""
     if path.is_dir() and os.name == "nt":
-        return  # folders cannot be opened there
+        return  # folders cannot be opened on Windows
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(descriptor)
@@ -160,13 +161,13 @@ def _flush(path: Path) -> None:
 
 
 def _host() -> str:
-    """A short name for this machine: another may share the folder, and cannot be asked whether a process lives."""
+    """A short name for this machine: others may share the folder, and their processes cannot be checked."""
     return hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()
 
 
 def _is_alive(process: int) -> bool:
     if os.name == "nt":
-        return True  # there is no signal there that only asks
+        return True  # there is no harmless signal on Windows
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

@@ -14,7 +14,7 @@ import warnings
 from importlib.metadata import entry_points
 
 _loaded: set[str] = set()
-_lock = threading.RLock()  # a plug-in that looks a name up while it is imported comes here again
+_lock = threading.RLock()  # a plug-in that looks up a name while it is imported comes back here
 
 
 def load_plugins(group: str) -> None:

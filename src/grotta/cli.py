@@ -10,13 +10,7 @@ import typer
 from grotta._errors import one_line
 from grotta._version import __version__
 from grotta.commands import bench, data, demo, report, reproduce, run, serve, train
-
-# What the tables and the board show beyond ASCII.
-_SPELLED = {
-    **{"γ": "gamma", "ζ": "zeta", "λ": "lambda", "α": "alpha", "±": "+-", "×": "x", "→": "->", "…": "...", "−": "-"},
-    **{"†": "+", "·": ".", "━": "=", "╸": "-", "╺": "-", "–": "-", "—": "-", "⁻": "-", "Δ": "delta "},
-    **{character: str(digit) for digit, character in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
-}
+from grotta.report.render.plain_text import ASCII
 
 app = typer.Typer(
     name="grotta",
@@ -72,7 +66,7 @@ def _spell(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     characters = error.object[error.start : error.end]
-    return "".join(_SPELLED.get(character, "?") for character in characters), error.end
+    return "".join(ASCII.get(character, "?") for character in characters), error.end
 
 
 def _fail(error: object, code: int) -> None:

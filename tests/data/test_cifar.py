@@ -190,7 +190,7 @@ def test_a_truncated_archive_is_a_clear_error(tmp_path):
     write_tar(tmp_path, tmp_path / "made" / "cifar-10-batches-bin", "cifar-10-binary.tar.gz")
     archive = tmp_path / "cifar-10-binary.tar.gz"
     archive.write_bytes(archive.read_bytes()[: archive.stat().st_size // 2])
-    with pytest.raises(DamagedDataError, match="is not a whole CIFAR archive"):
+    with pytest.raises(DamagedDataError, match="is not a complete CIFAR archive"):
         grotta.data.load_clean("cifar10", root=tmp_path)
 
 
@@ -198,7 +198,7 @@ def test_an_archive_of_something_else_is_a_clear_error(tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
     write_tar(tmp_path, tmp_path / "other", "cifar-10-binary.tar.gz")
-    with pytest.raises(DamagedDataError, match="is not a whole CIFAR archive"):
+    with pytest.raises(DamagedDataError, match="is not a complete CIFAR archive"):
         grotta.data.load_clean("cifar10", root=tmp_path)
 
 

@@ -159,7 +159,7 @@ def test_a_truncated_array_is_a_clear_error(tmp_path, keep):
     path = tmp_path / "CIFAR-10-C" / "fog.npy"
     path.write_bytes(path.read_bytes()[:keep])
     data = grotta.data.load("cifar10-c", root=tmp_path)
-    with pytest.raises(DamagedDataError, match=r"fog\.npy is not a whole \.npy file"):
+    with pytest.raises(DamagedDataError, match=r"fog\.npy is not a complete \.npy file"):
         data.images("fog", [0])
     assert data.images("snow", [0]).shape == (1, 3, 32, 32)
 
@@ -197,7 +197,7 @@ def test_an_array_with_another_number_of_labels_is_a_clear_error(tmp_path):
         (np.zeros((30, 1), int), r"integers \(n,\), found int64 \(30, 1\)"),
         (np.int64(3), r"integers \(n,\), found int64 \(\)"),
         (np.array(["cat"] * 30), r"integers \(n,\), found <U3"),
-        (np.zeros(0, int), "must be|not a whole"),
+        (np.zeros(0, int), "must be|not a complete"),
         (np.zeros(31, int), "as many labels for each of 5 severities, found 31"),
     ],
 )
@@ -214,12 +214,12 @@ def test_an_npz_archive_called_npy_is_a_clear_error(tmp_path):
     write_published(tmp_path / "CIFAR-10-C")
     with (tmp_path / "CIFAR-10-C" / "fog.npy").open("wb") as file:
         np.savez(file, np.zeros((30, 32, 32, 3), np.uint8))
-    with pytest.raises(DamagedDataError, match=r"fog\.npy is not a whole \.npy file: it is a \.npz archive"):
+    with pytest.raises(DamagedDataError, match=r"fog\.npy is not a complete \.npy file: it is a \.npz archive"):
         grotta.data.load("cifar10-c", root=tmp_path).images("fog", [0])
 
 
 def test_a_pickle_in_an_array_is_never_opened(tmp_path):
     write_published(tmp_path / "CIFAR-10-C")
     np.save(tmp_path / "CIFAR-10-C" / "fog.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(DamagedDataError, match=r"fog\.npy is not a whole \.npy file"):
+    with pytest.raises(DamagedDataError, match=r"fog\.npy is not a complete \.npy file"):
         grotta.data.load("cifar10-c", root=tmp_path).images("fog", [0])

@@ -89,7 +89,7 @@ def test_a_truncated_training_set_is_a_clear_error(tmp_path, keep):
     write_train(tmp_path / "fashion-mnist")
     path = tmp_path / "fashion-mnist" / "train-images-idx3-ubyte.gz"
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(DamagedDataError, match=r"train-images-idx3-ubyte\.gz is not a whole idx file"):
+    with pytest.raises(DamagedDataError, match=r"train-images-idx3-ubyte\.gz is not a complete idx file"):
         grotta.data.load_clean("fashion", "train", root=tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Published files of weights, and what is no file of weights."""
+"""Published files of weights, and what is not one."""
 
 import hashlib
 import pickle
@@ -131,15 +131,15 @@ def a_list(path, state):
 
 WRONG = [
     (page, "is a web page, not a file of weights"),
-    (truncated, "damaged, cut off"),
-    (truncated_safetensors, "damaged or cut-off safetensors"),
+    (truncated, "damaged, truncated"),
+    (truncated_safetensors, "damaged or truncated safetensors"),
     (empty, "is empty"),
     (pointer, "Git LFS pointer"),
-    (code, "contains more than tensors, or is no file of weights; refused"),
-    (zipped_code, "contains more than tensors, or is no file of weights; refused"),
-    (whole_module, "contains more than tensors, or is no file of weights; refused"),
-    (noise, "contains more than tensors, or is no file of weights; refused"),
-    (integer_names, "7 is no name of a tensor, expected text"),
+    (code, "contains more than tensors, or is not a file of weights: expected only names and tensors"),
+    (zipped_code, "contains more than tensors, or is not a file of weights: expected only names and tensors"),
+    (whole_module, "contains more than tensors, or is not a file of weights: expected only names and tensors"),
+    (noise, "contains more than tensors, or is not a file of weights: expected only names and tensors"),
+    (integer_names, "7 is not the name of a tensor, expected text"),
     (numbers, "'weight' is not a tensor"),
     (a_list, "holds a list"),
 ]
@@ -178,7 +178,7 @@ def test_a_tensor_that_is_no_weight_is_named(tmp_path, state, wrong):
 @pytest.mark.parametrize("card", ["", "a card", "[]", "{}", '{"command": "other"}'])
 def test_a_card_of_others_is_refused_with_the_file_and_what_was_expected(tmp_path, state, card):
     write_state(tmp_path / "other.safetensors", state, {"card": card})
-    with pytest.raises(ValueError, match=r"other\.safetensors: .* none of grotta train: expected JSON with accuracy, "):
+    with pytest.raises(ValueError, match=r"other\.safetensors: .* grotta train did not write: expected JSON with accuracy, "):
         read_card(tmp_path / "other.safetensors")
 
 

@@ -149,7 +149,7 @@ def test_both_errors_are_named_wherever_a_cell_is_shown(results):
     table = report.tables[0]
     assert (table.cell("Source", "0.1").mean, "mean over domains" in table.title) == (45.0, True)
     for shown in (page, text):
-        assert shown.count("The error of all images, at which the curves end") == 1
+        assert shown.count("The error over all images, where the curves end") == 1
 
 
 def test_the_page_works_on_a_phone_and_in_the_dark(page):

@@ -1,4 +1,4 @@
-"""The benchmark: cells, the grid of them, and where they run."""
+"""The benchmark: cells, grids of cells, and where they run."""
 
 from grotta.bench.cell.loop import run_cell
 from grotta.bench.cell.task import CellTask

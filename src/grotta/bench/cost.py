@@ -4,7 +4,7 @@ from grotta.bench import experiments
 from grotta.bench.spec import CellSpec
 from grotta.methods import Adapter, list_methods, method_class
 
-_IMAGES = 10_000  # of a domain of which all images are used: most have about as many
+_IMAGES = 10_000  # in a domain of which all images are used: most have about this many
 
 
 def cost(spec: CellSpec) -> float:

@@ -37,7 +37,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Preparing:
-    """Data, item ``number`` of ``total``, is being made, found or sent before any cell needs it."""
+    """Data that cells need, item ``number`` of ``total``, is being made, found or sent."""
 
     what: str
     number: int
@@ -62,7 +62,7 @@ class Progressed:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Another run in the same directory has the cell; its result will be used when it is finished."""
+    """Another run in the same directory is running the cell; its result will be used."""
 
     spec: CellSpec
 
@@ -85,7 +85,7 @@ class Warned:
 
 @dataclass(frozen=True)
 class Finished:
-    """A cell has its result; ``reused`` if it had it before."""
+    """A cell has its result; ``reused`` if it already had one."""
 
     spec: CellSpec
     result: CellResult
@@ -94,7 +94,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Failure:
-    """A cell has failed: ``message`` in one line, ``details`` for whoever looks for the cause."""
+    """A cell has failed: ``message`` in one line, ``details`` for debugging."""
 
     spec: CellSpec
     message: str

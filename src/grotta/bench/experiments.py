@@ -1,4 +1,4 @@
-"""The toy methods of the paper's figures: entropy minimisation, directly on the stream or out of a balanced bank."""
+"""The toy methods of the paper's figures: entropy minimisation, directly on the stream or from a balanced bank."""
 
 from typing import Any, Literal, get_args
 
@@ -22,12 +22,12 @@ class EntropyMinimisation(Adapter):
     It shows one thing at a time, so it has neither teacher nor output adaptation.
 
     Args:
-        learns_from: the current ``"batch"``, or a random batch out of a category-balanced ``"bank"``.
+        learns_from: the current ``"batch"``, or a random batch from a category-balanced ``"bank"``.
         statistics: ``"source"`` keeps those of the source model; ``"tracked"`` lets them follow what is learned from.
         gradient: form of the gradient through tracked statistics, see :class:`grotta.nn.RobustBatchNorm`.
         alpha: momentum of tracked statistics.
         capacity: images in the bank; 1 means one per class.
-        bank_batch: size of a random batch out of the bank.
+        bank_batch: size of a random batch from the bank.
         lr: of Adam.
     """
 

@@ -41,10 +41,10 @@ def make_grid(
 ) -> list[CellSpec]:
     """Every method at every gamma with every seed; by default the paper's methods on a part of its benchmark.
 
-    ``full`` means all corruptions and four gammas, unless they are given. A seed is that of the stream and of the
-    method. An iid or recorded stream has no gamma, so its grid has one column. With ``images=None``, a short run on
-    corruptions takes ``SHORT_IMAGES`` of each domain. Whatever can be known to be wrong is a ``ValueError`` here,
-    before anything runs.
+    ``full`` means all corruptions and four gammas, unless they are given. A seed is used for both the stream and
+    the method. An iid or recorded stream has no gamma, so its grid has one column. With ``images=None``, a short run on
+    corruptions takes ``SHORT_IMAGES`` of each domain. Every mistake that can be detected is a ``ValueError``
+    here, before anything runs.
 
     >>> grid = make_grid(methods=["source", "grotta"], gammas=[0.1], domains=["fog"])
     >>> [spec.label for spec in grid], grid[0].model

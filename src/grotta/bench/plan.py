@@ -1,4 +1,4 @@
-"""What to run, where and how: checked once, before anything is opened, written or run."""
+"""What to run, where and how, validated once before anything is opened, written or run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,9 +52,7 @@ class Plan:
             check_spec(spec)
 
     def find_executor(self) -> Executor:
-        """What runs the cells."""
         return find_executor(self.executor)
 
     def make_workers(self) -> Workers:
-        """How many cells run at once, and on which cluster."""
         return Workers(self.workers, self.address)

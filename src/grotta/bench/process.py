@@ -26,7 +26,7 @@ def worker_environment() -> dict[str, str]:
 
 
 def tune_allocator() -> bool:
-    """Keep large blocks in this process's heap; False, and nothing done, where the C library cannot."""
+    """Keep large blocks in this process's heap; returns False where the C library does not support that."""
     libc = _libc()
     if libc is None or not hasattr(libc, "mallopt"):
         return False
@@ -35,7 +35,7 @@ def tune_allocator() -> bool:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute in one thread: fastest with a process on every core, and sums come out the same bits everywhere.
+    """Compute in one thread: fastest with one process per core, and sums have the same bits everywhere.
 
     >>> import torch
     >>> with one_thread():
@@ -53,7 +53,7 @@ def one_thread() -> Iterator[None]:
 
 
 def forget_peak_memory() -> None:
-    """Give free memory back to the system and count the peak from here on, where the system allows it."""
+    """Return free memory to the system and measure the peak from here on, where the system allows it."""
     gc.collect()
     libc = _libc()
     if libc is not None and hasattr(libc, "malloc_trim"):

@@ -78,7 +78,7 @@ def _unfinished(plan: Plan, emit: Emit) -> list[CellTask]:
     for spec in dict.fromkeys(plan.specs):
         found = store.current(spec)
         if found.result is not None:
-            checkpoint.remove(cell_directory(plan.out, spec))  # a kill may have left it beside the result
+            checkpoint.remove(cell_directory(plan.out, spec))  # it may be left over from a kill
             emit(Finished(spec, found.result, reused=True))
             continue
         if found.stale:

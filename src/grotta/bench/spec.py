@@ -100,7 +100,6 @@ class CellSpec:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The spec that :meth:`to_dict` gave."""
         unknown = values.keys() - {f.name for f in fields(cls)}
         if unknown:
             raise ValueError(f"a cell has no field {sorted(unknown)[0]!r}")
@@ -112,7 +111,6 @@ class CellSpec:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The spec that :meth:`to_json` gave."""
         values = json.loads(text)
         if not isinstance(values, dict):
             raise ValueError(f"a cell must be a JSON object, got {text[:40]!r}")

@@ -1,4 +1,4 @@
-"""``grotta data``: what is here, how to get the rest, and corruptions of your own pictures."""
+"""``grotta data``: what is available, how to get the rest, and corruptions of your own pictures."""
 
 import json
 from dataclasses import asdict
@@ -92,8 +92,8 @@ def get_data(
 ) -> None:
     """Download a data set, check it, and put it where it will be found.
 
-    An interrupted download is resumed. Some data sets are only given out by their authors: for those it says what to
-    do.
+    An interrupted download is resumed. Some data sets are only available from their authors: for those, it explains
+    what to do.
 
     Example: `grotta data get cifar10-c`
     """
@@ -111,7 +111,7 @@ def get_data(
     holding = entry.find((root,))
     if not holding.here or holding.missing:
         lacking = ", ".join(holding.missing) or entry.looks_for
-        raise DataNotFoundError(f"{name}: {root} still lacks {lacking}; is what was put there another data set?")
+        raise DataNotFoundError(f"{name}: {root} still lacks {lacking}; is it a different data set?")
     for part, place in holding.here:
         typer.echo(f"{name}: {part}, {place}")
 
@@ -131,8 +131,8 @@ def corrupt_data(
 ) -> None:
     """Corrupt your own images into the layout of ImageNet-C: `<corruption>/<severity>/<class>/<name>.JPEG`.
 
-    The originals are only read. A second call with the same settings makes the files that are missing or older than
-    their originals.
+    The originals are only read. A second call with the same settings only makes the files that are missing or
+    older than their originals.
 
     Example: `grotta data corrupt photos --out photos-c --severity 3,5 --corruptions fog,snow`
     """

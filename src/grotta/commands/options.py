@@ -19,7 +19,7 @@ Device = Annotated[str, typer.Option(help="Where networks run: cpu, cuda, cuda:1
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
-    """On what methods are run."""
+    """What methods are run on."""
 
     dataset: Annotated[
         str,
@@ -68,7 +68,6 @@ class StreamOptions:
     ] = None
 
     def choices(self) -> dict[str, Any]:
-        """The arguments for :func:`grotta.bench.grid.make_grid`."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return values | {"domains": comma_separated(self.domains), "images": self.images or 0}
 
@@ -88,7 +87,6 @@ class GridOptions(StreamOptions):
     full: Annotated[bool, typer.Option("--full", help="All domains, all images, and gammas 1e-1 to 1e-4.")] = False
 
     def choices(self) -> dict[str, Any]:
-        """The arguments for :func:`grotta.bench.grid.make_grid`."""
         lists = {"methods": comma_separated(self.methods), "gammas": comma_separated_numbers("gammas", self.gammas)}
         return super().choices() | lists
 
@@ -108,7 +106,7 @@ class RunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions:
-    """On how many workers cells are run."""
+    """Which workers run the cells."""
 
     executor: Annotated[str, typer.Option(help="local (processes of this machine) or ray (a cluster).")] = "local"
     address: Annotated[
@@ -118,7 +116,7 @@ class WorkerOptions:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameters may be dataclasses, as typer wants it: with one option per field of them."""
+    """A command whose parameters may be dataclasses, in the form that typer wants: one option per field."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     annotations: dict[str, Any] = {}

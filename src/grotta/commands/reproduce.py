@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from grotta.paper.network import SourceNetwork
     from grotta.report.document import Report, Section
 
-MOST_COLUMNS = 7  # that a terminal of the usual width shows without breaking numbers
+MOST_COLUMNS = 7  # that a terminal of the usual width can show
 
 
 @with_options
@@ -25,16 +25,16 @@ def reproduce(
     grid: GridOptions,
     workers: WorkerOptions,
     options: RunOptions,
-    quick: Annotated[bool, typer.Option("--quick", help="Of matrix, eight situations for a short run.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="For matrix: eight situations, for a short run.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="Show all names and exit.")] = False,
 ) -> None:
     """Reproduce a table or figure of the paper in the report, with the paper's numbers beside ours.
 
-    By default a short run: a few domains, two gammas, on the embedded data. Tables and figures share their cells, which
-    are never run twice. On PACS and the like, {source} in --model stands for the source domain.
+    By default a short run: a few domains, two gammas, on the embedded data. Tables and figures share cells, which are
+    never run twice. On PACS and the like, {source} in --model stands for the source domain.
 
     What a table or figure fixes (`--list` says what) cannot be chosen when it is asked for by name, and does not apply
-    to it under `all`. What takes a single gamma or domain uses the smallest gamma and the first domain.
+    to it under `all`. Those that take a single gamma or domain use the smallest gamma and the first domain.
 
     `parking` and `parking-all-weather` go beyond the paper: real cameras in recorded order, with a network that is
     trained when it is first needed. `matrix` compares methods in many situations: those that need no download, with

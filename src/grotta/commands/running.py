@@ -24,7 +24,7 @@ from grotta.report.write import write_report
 
 @dataclass
 class Outcome:
-    """What came of a plan: results and failures in its order, and the seconds of the cells that were run now."""
+    """The outcome of a plan: results and failures in its order, and the seconds of the cells that ran."""
 
     results: list[CellResult] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Outcome:
 
 
 def make_plan(specs: Sequence[CellSpec], options: RunOptions, workers: WorkerOptions) -> Plan:
-    """The plan for cells under a command's options; what is wrong with them is a ``ValueError``."""
+    """The plan for cells under a command's options; a mistake in them is a ``ValueError``."""
     return Plan(
         specs=tuple(specs),
         out=options.out,
@@ -67,11 +67,9 @@ def run_with_board(plan: Plan) -> Outcome:
 
 
 def report_and_tell(out: Path, outcome: Outcome, tell: Callable[[Report, Path | None], None]) -> None:
-    """Make the report and write it, then ``tell`` it and its page, or None if it could not be written; then fail if
-    anything failed.
+    """Write the report, then ``tell`` it with its page, or None if it could not be written; fail if anything failed.
 
-    A full disk does not keep the outcome from being told, nor a terminal that cannot show it the report from being
-    written.
+    The outcome is told even if the disk is full, and the report written even if the terminal cannot show it.
     """
     page, problem = out / "report.html", None
     report = directory_report(out, failures=outcome.failures, known=outcome.results)
@@ -104,7 +102,7 @@ def time_spent(outcome: Outcome, at_most: int = 4) -> str:
 
 
 def cell_json(result: CellResult) -> dict[str, Any]:
-    """A finished cell for programs."""
+    """A finished cell as JSON values."""
     timing = {name: getattr(result, name) for name in ("seconds", "images_per_second", "peak_memory_mb")}
     known = {name: value if value == value else None for name, value in timing.items()}
     names = {"id": result.spec.id, "label": result.spec.label, "directory": str(result.directory)}
@@ -113,7 +111,7 @@ def cell_json(result: CellResult) -> dict[str, Any]:
 
 
 def failures_json(page: Path | None, failures: Sequence[Failure]) -> dict[str, Any]:
-    """What failed and where the report is, for programs."""
+    """What failed and where the report is, as JSON values."""
     failed = [{"spec": failure.spec.to_dict(), "message": failure.message} for failure in failures]
     return {"failed": failed, "report": None if page is None else str(page)}
 

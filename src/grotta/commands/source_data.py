@@ -1,4 +1,4 @@
-"""What a source model is trained and measured on: a data set, or domains of it, as two parts that share nothing."""
+"""What a source model is trained and measured on: two disjoint parts of a data set or of some of its domains."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DomainImages:
     positions: Tensor
 
     def __getitem__(self, indices: Tensor, /) -> Tensor:
-        """Give the images at ``indices`` as uint8 (len(indices), 3, H, W)."""
+        """The images at ``indices``, uint8 (len(indices), 3, H, W)."""
         return self.dataset.images(self.domain, self.positions[indices])
 
 
@@ -46,7 +46,7 @@ class Split:
 
 
 def open_source(name: str, domains: Sequence[str], image_size: int, root: Path | None) -> DomainDataset:
-    """Open ``domains`` of data set ``name``, or without any what the data set itself keeps for training.
+    """Open ``domains`` of data set ``name``; without any, what the data set itself reserves for training.
 
     A clean set (``cifar10``) has no domains of its own; they are looked for in its corruptions (``cifar10-c``).
     """
@@ -59,7 +59,7 @@ def open_source(name: str, domains: Sequence[str], image_size: int, root: Path |
 
 
 def choose_split(dataset: DomainDataset, domains: Sequence[str], seed: int) -> Split:
-    """The pair of domains that a data set keeps to train and to measure, or a split of the chosen or only domains."""
+    """The two domains that a data set reserves for training and measuring, or a split of the chosen domains."""
     if not domains and len(dataset.domains) == 2 and set(dataset.domains) <= _WORDS.keys():
         trained, measured = (
             take(dataset, domain, torch.arange(len(dataset.labels(domain)))) for domain in dataset.domains
@@ -120,7 +120,7 @@ def held_out(count: int, seed: int, share: float = _HELD_OUT) -> tuple[Tensor, T
 
 
 def take(dataset: DomainDataset, domain: str, positions: Tensor) -> tuple[Images, Tensor]:
-    """The images of a domain at ``positions``, in memory if there is room for them there, and their labels."""
+    """The images of a domain at ``positions``, in memory if they fit, and their labels."""
     labels = torch.as_tensor(dataset.labels(domain), dtype=torch.int64)[positions]
     images: Images = DomainImages(dataset, domain, positions)
     channels, height, width = dataset.image_shape

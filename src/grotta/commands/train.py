@@ -36,16 +36,15 @@ class RecipeOptions:
     seed: Annotated[int, typer.Option(help="Of weights, order and augmentation.")] = 0
 
     def recipe(self) -> Recipe:
-        """The recipe with these settings."""
         from grotta.models.training import Recipe
 
         return Recipe(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 def prepare_model(name: str, weights: str | None, num_classes: int, seed: int) -> tuple[nn.Module, str]:
-    """Build the model to train, and say in words what it starts from.
+    """Build the model to train, and describe what it starts from.
 
-    Given weights are used completely; if they are for another number of classes, the classifier is drawn anew.
+    Given weights are used completely; if they are for another number of classes, the classifier is initialised again.
     """
     from grotta.models.bundled import bundled_path
     from grotta.models.registry import create_model
@@ -112,11 +111,9 @@ class Reporter:
         self._bar.stop()
 
     def step(self, done: int, total: int) -> None:
-        """Advance the bar."""
         self._bar.update(self._task, completed=done, total=total)
 
     def epoch(self, result: EpochResult) -> None:
-        """Print a line about a finished epoch."""
         self._bar.console.print(
             f"epoch {result.epoch + 1}/{self._epochs}: loss {result.loss:.4f}, "
             f"accuracy {100 * result.accuracy:.2f} %, {result.seconds:.0f} s",

@@ -13,15 +13,15 @@ from grotta.data.errors import DamagedDataError
 
 
 def unpack(archive: Path, folder: Path, check: Callable[[Path], None] | None = None) -> list[str]:
-    """Unpack a tar or zip file into ``folder``; what is in there of the same name is replaced.
+    """Unpack a tar or zip file into ``folder``; existing files of the same name are replaced.
 
-    ``check`` is given what was unpacked before it is moved there, and may refuse it with an error.
+    ``check`` is given the unpacked files before they are moved there, and may refuse them with an error.
 
     Returns:
         What is on the two uppermost levels of the archive, relative to ``folder``.
 
     Raises:
-        DamagedDataError: if it is damaged, cut short, encrypted, or points outside the folder; nothing of it stays.
+        DamagedDataError: if it is damaged, cut short, encrypted, or points outside the folder; nothing is left behind.
     """
     staging = folder / f".{archive.name}.unpacking"
     shutil.rmtree(staging, ignore_errors=True)
@@ -36,7 +36,7 @@ def unpack(archive: Path, folder: Path, check: Callable[[Path], None] | None = N
         names = [path.relative_to(staging).as_posix() for level in ("*", "*/*") for path in staging.glob(level)]
         move_into(staging, folder)
         return sorted(names)
-    # zipfile gives a RuntimeError for what is encrypted or compressed in a way it does not know.
+    # zipfile raises a RuntimeError for files that are encrypted or compressed in an unknown way.
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError) as error:
         raise DamagedDataError(f"{archive} cannot be unpacked: {error}") from error
     finally:

@@ -1,4 +1,4 @@
-"""Arrays on disk that are made once: written whole or not at all, checked when opened, made again when damaged."""
+"""Arrays on disk that are made once: written completely or not at all, checked when opened, remade when damaged."""
 
 import hashlib
 import json
@@ -45,15 +45,15 @@ def load_npy(path: Path) -> npt.NDArray[Any]:
     except FileNotFoundError:
         raise
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise DamagedDataError(f"{path} is not a whole .npy file: {error}") from error
+        raise DamagedDataError(f"{path} is not a complete .npy file: {error}") from error
     if not isinstance(array, np.ndarray):
         array.close()
-        raise DamagedDataError(f"{path} is not a whole .npy file: it is a .npz archive")
+        raise DamagedDataError(f"{path} is not a complete .npy file: it is a .npz archive")
     return array
 
 
 def checked_labels(labels: npt.NDArray[Any], path: Path, num_classes: int | None = None) -> Labels:
-    """Labels (n,) as int64; an error that names ``path`` if they are anything else than indices of classes."""
+    """Labels (n,) as int64; an error that names ``path`` if they are anything but class indices."""
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
         raise DamagedDataError(f"{path}: labels must be integers (n,), found {labels.dtype} {labels.shape}")
     if num_classes is not None and not (labels.min() >= 0 and labels.max() < num_classes):

@@ -126,7 +126,7 @@ def read_archive(cifar: Cifar, split: Split, archive: Path) -> tuple[Images, Lab
                 member = tar.extractfile(f"{cifar.binary}/{name}")
                 parts.append((archive / name, member.read() if member else b""))
     except (tarfile.TarError, EOFError, KeyError, zlib.error, OSError) as error:
-        raise DamagedDataError(f"{archive} is not a whole CIFAR archive: {error}") from error
+        raise DamagedDataError(f"{archive} is not a complete CIFAR archive: {error}") from error
     return _decode(cifar, split, parts)
 
 
@@ -148,7 +148,7 @@ def _read_json_labels(path: Path) -> Labels:
         content = json.loads(path.read_bytes())
         listed = content["labels"] if isinstance(content, dict) else content
         if not isinstance(listed, list) or not all(type(label) is int for label in listed):
-            raise TypeError("something else is in it")
+            raise TypeError("it holds something else")
         return np.array(listed, dtype=np.int64)
     except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise DamagedDataError(f"{path}: expected a list of integers, or one called labels: {error!r}") from error

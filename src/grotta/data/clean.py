@@ -1,4 +1,4 @@
-"""The clean small-picture sets, found in a data root or downloaded on first use."""
+"""Clean sets of small pictures, found in a data root or downloaded on first use."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -49,7 +49,7 @@ def read_clean(clean: CleanSet, split: Split, roots: tuple[Path, ...], download:
         try:
             clean.fetch(roots[-1])
         except DownloadError as error:
-            raise DownloadError(f"{clean.name} ({split}) is not here and cannot be downloaded: {error}") from error
+            raise DownloadError(f"{clean.name} ({split}) is not available and cannot be downloaded: {error}") from error
         found = clean.find(split, roots)
     if found is None:
         raise not_found(f"{clean.name} ({split})", roots, clean.looks_for, clean.name)
@@ -61,7 +61,7 @@ def read_clean(clean: CleanSet, split: Split, roots: tuple[Path, ...], download:
 
 
 def read_test_images(clean: CleanSet, roots: tuple[Path, ...]) -> Images:
-    """The test pictures (n, H, W, 3) of a set that is known to be here."""
+    """The test pictures (n, H, W, 3) of a set that is known to be available."""
     return read_clean(clean, "test", roots, download=False)[0]
 
 

@@ -74,9 +74,9 @@ class Outcome:
 
 
 def corrupt_folder(source: Path, out: Path, corruptor: Corruptor) -> Outcome:
-    """Write corrupted copies of every picture under ``source`` to ``out``, where class folders are kept.
+    """Write corrupted copies of every picture under ``source`` to ``out``, keeping class folders.
 
-    What is there from an earlier run with the same settings is not made again, unless its picture is newer. What
+    Files from an earlier run with the same settings are not made again, unless their picture is newer. What
     happens to a picture depends on its path below ``source``, its pixels and the settings, not on the other pictures.
     """
     names = _picture_names(source, out)
@@ -128,7 +128,7 @@ def _picture_names(source: Path, out: Path) -> list[str]:
 
 
 def _settle(path: Path, corruptor: Corruptor) -> None:
-    """Note the settings beside the results, or fail if those in there were made with others."""
+    """Record the settings beside the results, or fail if existing results were made with others."""
     settings = {
         "scale": corruptor.scale,
         "seed": corruptor.seed,
@@ -155,7 +155,7 @@ def _settle(path: Path, corruptor: Corruptor) -> None:
 def _corrupt_picture(
     source: Path, name: str, out: Path, corruptor: Corruptor, wanted: Sequence[tuple[str, int]]
 ) -> int:
-    """Write what is missing or out of date of one picture and say how many files that were."""
+    """Write the copies of one picture that are missing or out of date; returns how many."""
     relative = Path(name).with_suffix(".JPEG")
     targets = [(out / corruption / str(severity) / relative, corruption, severity) for corruption, severity in wanted]
     missing = [target for target in targets if not _is_current(target[0], source / name)]
@@ -187,13 +187,13 @@ def _read(path: Path, side: int | None) -> Images:
         picture = resize_and_crop(picture, short_side(side), side)
     if min(picture.size) < SMALLEST:
         raise DamagedDataError(
-            f"{path} is too small: {picture.size[0]}x{picture.size[1]}, {SMALLEST} a side is the least"
+            f"{path} is too small: {picture.size[0]}x{picture.size[1]}, at least {SMALLEST} pixels per side are needed"
         )
     return np.asarray(picture)[None]
 
 
 def _write(path: Path, pixels: Images) -> None:
-    # Pillow says nothing when a disk is full and a file stays short, so it does not get to write files.
+    # Pillow does not report a full disk, which leaves a truncated file, so it does not write the file itself.
     content = io.BytesIO()
     Image.fromarray(pixels).save(content, "JPEG", quality=QUALITY, optimize=True)
     _files.write(path, content.getvalue(), bulk=True)

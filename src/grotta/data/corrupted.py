@@ -1,4 +1,4 @@
-"""CIFAR-10-C and its like: the published arrays if they are here, otherwise made from the clean test set."""
+"""CIFAR-10-C and the like: the published arrays if they are available, otherwise made from the clean test set."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -61,7 +61,7 @@ class Published:
 
 @lru_cache(maxsize=256)
 def _digest_once(arrays: Published, corruption: str, size: int, changed: int) -> str:
-    """``size`` and ``changed`` are only there so that a file that was replaced is not answered from memory."""
+    """``size`` and ``changed`` make sure that a replaced file is read again."""
     return hashlib.blake2b(arrays.images(corruption).data, digest_size=16).hexdigest()
 
 
@@ -85,8 +85,8 @@ def missing_arrays(folder: Path, domains: Sequence[str] = BENCHMARK_DOMAINS) -> 
 def open_corrupted(clean: CleanSet, published: str, options: Options) -> ArrayDataset:
     """Corruptions of a clean test set; ``published`` is the folder name of its published arrays, or ``""``.
 
-    Where any other than the fifteen of the benchmark is asked for, which no published folder holds, all of them are
-    regenerated.
+    If any corruption beyond the fifteen of the benchmark is asked for, which no published folder holds, all of them
+    are regenerated.
     """
     domains = options.choose(BENCHMARK_DOMAINS, list_corruptions)
     in_benchmark = set(domains) <= set(BENCHMARK_DOMAINS)

@@ -56,7 +56,6 @@ class DomainDataset(ABC):
 
     @property
     def num_classes(self) -> int:
-        """The number of classes."""
         return len(self.class_names)
 
     @abstractmethod
@@ -68,7 +67,7 @@ class DomainDataset(ABC):
         """The pictures of a domain at ``indices``, in that order: uint8 (len(indices), 3, H, W)."""
 
     def identity(self, domain: str) -> str:
-        """A digest of the pictures of a domain: the same wherever they are kept, another one for other pictures."""
+        """A digest of the pictures of a domain, wherever they are stored; it changes with the pictures."""
         digest = hashlib.blake2b(digest_size=16)
         for start in range(0, count := len(self.labels(domain)), _PIECE):
             digest.update(self.images(domain, range(start, min(start + _PIECE, count))).numpy().data)
@@ -80,7 +79,7 @@ class DomainDataset(ABC):
         return hashlib.blake2b(identities.encode(), digest_size=8).hexdigest()
 
     def prepare(self) -> None:
-        """Make now what would otherwise be made when a domain is first used."""
+        """Make what would otherwise be made when a domain is first used."""
         for domain in self.domains:
             self.images(domain, [])
 
@@ -114,12 +113,10 @@ class ArrayDataset(DomainDataset):
     _opened: dict[str, Images] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def labels(self, domain: str) -> Labels:
-        """The labels of a domain: int64 (n,)."""
         self._check_domain(domain)
         return self.open_labels(domain)
 
     def images(self, domain: str, indices: "Indices") -> "Tensor":
-        """The pictures of a domain at ``indices``, in that order: uint8 (len(indices), 3, H, W)."""
         self._check_domain(domain)
         if domain not in self._opened:
             self._opened[domain] = self.open_images(domain)
@@ -127,7 +124,6 @@ class ArrayDataset(DomainDataset):
         return to_nchw(pictures[self._positions(domain, indices, len(pictures))])
 
     def identity(self, domain: str) -> str:
-        """A digest of the pictures of a domain: the same wherever they are kept, another one for other pictures."""
         self._check_domain(domain)
         return self.identify(domain) if self.identify else super().identity(domain)
 

@@ -13,7 +13,7 @@ SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", 
 # Formats whose 16-bit pictures some versions of Pillow call I instead of I;16.
 _SIXTEEN_BITS_AS_I = frozenset({"PNG", "PPM"})
 # Of a picture longer than this many times its short side only the middle is scaled, which is the same up to rounding:
-# all of a line one pixel high would take gigabytes.
+# scaling all of a line one pixel high would take gigabytes.
 LONGEST = 16
 
 
@@ -29,20 +29,20 @@ def short_side(size: int) -> int:
 def read_picture(path: Path, resize: int, crop: int) -> Images:
     """A picture as (crop, crop, 3): short side to ``resize``, antialiased bilinear, then the centre.
 
-    The last ones are remembered, since a stream may show a picture again.
+    Recent ones are cached, since a stream may show a picture again.
     """
     return _decode(path, path.stat().st_mtime_ns if path.exists() else 0, resize, crop)
 
 
 @lru_cache(maxsize=1024)
 def _decode(path: Path, changed: int, resize: int, crop: int) -> Images:
-    """``changed`` is only there so that a file that was replaced is not answered from memory."""
+    """``changed`` makes sure that a replaced file is read again."""
     pixels: Images = np.asarray(resize_and_crop(open_picture(path), resize, crop))
     return pixels
 
 
 def open_picture(path: Path, *, upright: bool = False) -> Image.Image:
-    """Decode a picture as RGB; ``upright`` also turns it as its orientation tag says, which data set readers do not."""
+    """Decode a picture as RGB; ``upright`` also rotates it by its orientation tag, which data set readers do not."""
     try:
         with Image.open(path) as file:
             sixteen_bits = file.mode.startswith("I;16") or (file.mode == "I" and file.format in _SIXTEEN_BITS_AS_I)
@@ -50,7 +50,7 @@ def open_picture(path: Path, *, upright: bool = False) -> Image.Image:
             if sixteen_bits:
                 picture = _eight_bits(picture)
             elif file.mode in {"I", "F"}:
-                raise ValueError(f"its values ({file.mode}) have no known range; save it with 8 or 16 bits a channel")
+                raise ValueError(f"its values ({file.mode}) have no known range; save it with 8 or 16 bits per channel")
             return picture.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DamagedDataError(f"{path} cannot be read as a picture: {error}") from error

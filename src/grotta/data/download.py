@@ -26,7 +26,7 @@ class Remote:
         url: its official address.
         algorithm: of the checksum.
         checksum: in hexadecimal.
-        size: in bytes, about; only used to see whether there is room for it.
+        size: in bytes, roughly; only used to check for free space.
     """
 
     url: str
@@ -47,8 +47,8 @@ class Remote:
 def download(remote: Remote, folder: Path) -> Path:
     """Download ``remote`` into ``folder`` unless it exists already, and return its path.
 
-    Bytes are collected in a ``.part`` file. A cut connection leaves it behind and the next call resumes it; what
-    turns out not to be the published file is removed, and the next call starts over.
+    Bytes are collected in a ``.part`` file. A cut connection leaves it behind and the next call resumes it; a
+    file that turns out not to be the published one is removed, and the next call starts over.
 
     Raises:
         DownloadError: with the address and the reason.
@@ -62,7 +62,7 @@ def download(remote: Remote, folder: Path) -> Path:
         resumed = part.exists()
         _fill(part, remote)
         wrong = _wrong(part, remote)
-        if wrong and resumed:  # the part that was there before may be the wrong one
+        if wrong and resumed:  # the part from before may be wrong
             part.unlink()
             _fill(part, remote)
             wrong = _wrong(part, remote)
@@ -82,7 +82,7 @@ def _wrong(path: Path, remote: Remote) -> str | None:
 
 
 def _fill(part: Path, remote: Remote) -> None:
-    """Fetch what is missing of ``part``; after a cut, resume as long as each attempt brings more."""
+    """Fetch the rest of ``part``; resume after a cut as long as each attempt makes progress."""
     while True:
         start = part.stat().st_size if part.exists() else 0
         try:
@@ -90,7 +90,7 @@ def _fill(part: Path, remote: Remote) -> None:
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
-                return  # nothing is missing; the checksum tells whether it is the right thing
+                return  # nothing is missing; the checksum tells whether it is the right file
             raise DownloadError(f"{remote.url}: the server answers {error.code} {error.reason}") from error
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, DownloadError) or getattr(error, "errno", None) == errno.ENOSPC:
@@ -105,7 +105,7 @@ def _fetch_rest(part: Path, start: int, remote: Remote) -> None:
     headers = {"User-Agent": f"grotta/{__version__}"} | ({"Range": f"bytes={start}-"} if start else {})
     request = urllib.request.Request(remote.url, headers=headers)
     with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
-        # A server without ranges sends everything again; then what is here already is skipped.
+        # A server without ranges sends everything again; what we already have is then skipped.
         position = start if answer.status == http.client.PARTIAL_CONTENT else 0
         end = _end(answer.headers.get("Content-Length"), position, remote)
         total = remote.size if end is None else end
@@ -129,7 +129,7 @@ def _end(length: str | None, position: int, remote: Remote) -> int | None:
     if length is None:
         return None
     if not length.strip().isdecimal():
-        raise DownloadError(f"{remote.url}: the server gives {length!r} as Content-Length, which is no number")
+        raise DownloadError(f"{remote.url}: the server gives {length!r} as Content-Length, which is not a number")
     return position + int(length)
 
 

@@ -1,4 +1,4 @@
-"""What the registry knows of a data set."""
+"""What the registry knows about a data set."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from grotta.data.options import Options
 
 @dataclass(frozen=True)
 class Holding:
-    """What the data roots have of a data set.
+    """The parts of a data set that the data roots have.
 
     Attributes:
-        here: its parts that are there, each with its place.
-        missing: what is not there of a set that is there in part, in words.
+        here: the parts that are present, each with its place.
+        missing: what is missing of a set that is partly present, in words.
     """
 
     here: tuple[tuple[str, Path], ...] = ()
@@ -28,13 +28,13 @@ class Entry:
     Attributes:
         name: what it is loaded by.
         title: what it is.
-        find: what of it is in the roots.
+        find: which parts of it are in the roots.
         looks_for: what ``find`` looks for in a root, in words.
-        get: puts it into a data root, or says what to do by hand; None if there is nothing to get.
-        size: of what ``get`` gets, or why there is nothing to get.
-        open: gives the data set for the wanted options; None for clean sets of small pictures, which have no domains.
-        record: gives its pictures in recorded order, one domain per camera; None if that is not known.
-        train: gives the pictures that a network for it is trained on, as a data set of two domains: those to train on,
+        get: puts it into a data root, or explains what to do by hand; None if there is nothing to download.
+        size: of the download, or why there is none.
+        open: opens the data set with the given options; None for clean sets of small pictures, which have no domains.
+        record: opens its pictures in recorded order, one domain per camera; None if that is not known.
+        train: opens the pictures that a network for it is trained on, as a data set of two domains: those to train on,
             then those to measure on. None where a domain has to be chosen.
         corrupted: for a clean set, the name of the data set of its corruptions.
         listed: whether it is one of the benchmark's.
@@ -58,7 +58,7 @@ class Entry:
 
 
 def unless_here(find: Callable[[Sequence[Path]], Holding], get: Callable[[Path], None], root: Path) -> None:
-    """Call ``get`` unless ``find`` says that everything is in ``root``: for what has to be fetched by hand."""
+    """Call ``get`` unless ``root`` already has everything: for data that has to be fetched by hand."""
     holding = find((root,))
     if not holding.here or holding.missing:
         get(root)

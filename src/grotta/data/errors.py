@@ -5,11 +5,11 @@ from pathlib import Path
 
 
 class DataNotFoundError(FileNotFoundError):
-    """A data set is in none of the places it was looked for; the message names them and how to get it."""
+    """A data set was not found; the message says where it was looked for and how to get it."""
 
 
 class DamagedDataError(OSError):
-    """A file exists but is not what it should be: cut short, of another shape, or with other content."""
+    """A file exists but is not what it should be: truncated, of another shape, or with other content."""
 
 
 class DownloadError(OSError):

@@ -25,7 +25,7 @@ def fetch_archives(remotes: Sequence[Remote], folder: str, root: Path, *, nested
     with _files.locked(target):
         missing = [remote for remote in remotes if not _is_unpacked(_marker(target, remote), place)]
         if missing:
-            # Each archive is removed once it is unpacked, so only one is there beside its content.
+            # Each archive is removed once it is unpacked, so there is only one at a time beside its content.
             needed = sum(remote.size for remote in missing) + max(remote.size for remote in missing)
             here = sum(_size_on_disk(root, remote) for remote in missing)
             names = ", ".join(remote.filename for remote in missing)
@@ -42,7 +42,7 @@ def _marker(target: Path, remote: Remote) -> Path:
 
 
 def _is_unpacked(marker: Path, place: Path) -> bool:
-    """Whether all that came out of an archive is still there, by the list in its marker."""
+    """Whether everything listed in the marker of an archive is still there."""
     names = marker.read_text().splitlines() if marker.is_file() else []
     return bool(names) and all((place / name).exists() for name in names)
 
@@ -53,5 +53,5 @@ def _size_on_disk(root: Path, remote: Remote) -> int:
 
 
 def fetch_by_hand(steps: str, root: Path) -> None:
-    """Say what to do, as an error; ``steps`` has a place for the root."""
+    """Raise an error that explains what to do; ``steps`` has a placeholder for the root."""
     raise DataNotFoundError(steps.format(root=root))

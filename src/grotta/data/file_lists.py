@@ -1,4 +1,4 @@
-"""DomainNet's way to say which picture has which label: text files with a ``path label`` on each line."""
+"""DomainNet's lists of labels: text files with a ``path label`` on each line."""
 
 from collections.abc import Sequence
 from pathlib import Path

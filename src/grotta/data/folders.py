@@ -9,12 +9,12 @@ import numpy as np
 
 from grotta.data.corrupt_folder import SETTINGS_FILE
 from grotta.data.dataset import DomainDataset
-from grotta.data.decode import SUFFIXES, short_side
+from grotta.data.decode import SUFFIXES
 from grotta.data.entry import Entry, Holding, unless_here
 from grotta.data.errors import DataNotFoundError, not_found
 from grotta.data.file_lists import list_files, read_class_names, read_listing
 from grotta.data.options import Options
-from grotta.data.pictures import Listing, PictureDataset
+from grotta.data.pictures import Listing, picture_dataset
 
 _SEVERITIES = {"1", "2", "3", "4", "5"}
 
@@ -45,7 +45,7 @@ class FolderSet:
 
 
 def open_folder_set(published: FolderSet, options: Options) -> DomainDataset:
-    """A published data set in whichever root it is."""
+    """A published data set, in whichever root has it."""
     folder = published.find(options.roots)
     if folder is None:
         looked_for = f"{' or '.join(published.places)} with the folders {', '.join(published.domains)}"
@@ -63,7 +63,7 @@ def open_folder_set(published: FolderSet, options: Options) -> DomainDataset:
 def folder_entry(
     published: FolderSet, *, title: str, get: Callable[[Path], None], size: str, by_hand: bool = True
 ) -> Entry:
-    """The entry of a published data set of folders; one that is got ``by_hand`` is not got again once it is there."""
+    """The entry of a published data set of folders; one fetched ``by_hand`` is not fetched twice."""
     find = partial(_find, published)
     return Entry(
         name=published.name,
@@ -108,7 +108,7 @@ def open_any_folder(path: str, options: Options) -> DomainDataset:
 
 
 def _has_severities(folder: Path, domains: Sequence[str]) -> bool:
-    """Whether this is ``<domain>/<severity>/<class>``, not ``<domain>/<class>`` with classes called like severities."""
+    """Whether this is ``<domain>/<severity>/<class>``, not ``<domain>/<class>`` with classes named like severities."""
     severities = {name: subfolders(folder / name) for name in domains}
     if not any(severities.values()) or not all(set(here) <= _SEVERITIES for here in severities.values()):
         return False
@@ -137,17 +137,15 @@ def _dataset(
     else:
         classes = tuple(sorted({item for place in found.values() for item in subfolders(folder / place)}))
         list_domain = partial(_list_domain, folder, found, classes)
-    size = options.image_size
-    dataset = PictureDataset(
+    return picture_dataset(
+        options,
+        cropped=cropped,
         name=name,
         domains=domains,
         class_names=classes,
-        image_shape=(3, size, size),
         provenance="original",
         list_domain=list_domain,
-        resize=size if cropped else short_side(size),
     )
-    return dataset.kept_decoded() if options.keep_decoded else dataset
 
 
 def list_classes(folder: Path, classes: Sequence[str]) -> Listing:

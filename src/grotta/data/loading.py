@@ -51,8 +51,8 @@ def load(
         severity: of the corruptions, 1 to 5.
         seed: of corruptions that have to be regenerated.
         image_size: side of the square that pictures from files are resized and cropped to.
-        download: whether CIFAR may be downloaded if it is nowhere to be found.
-        keep_decoded: keep pictures decoded from files in the cache, for many runs over the same ones.
+        download: whether CIFAR may be downloaded if it is not found.
+        keep_decoded: cache decoded pictures, for many runs over the same ones.
         recorded: the pictures in the order in which they were taken; the domains are then cameras, and ``domains`` may
             have ``CAMERA:CONDITION`` for the pictures of one weather or the like. Of ``pklot``, ``folder:PATH``,
             ``times:PATH``, ``csv:FILE`` (columns path, label, time, domain, stream) and ``video:FILE``.

@@ -1,4 +1,4 @@
-"""Fetch a package with the npm client, from whatever registry it is set up to use."""
+"""Fetch a package with the npm client, from the registry that it is configured for."""
 
 import hashlib
 import shutil

@@ -35,7 +35,7 @@ class Options:
         check_whole("image_size", self.image_size, at_least=1)
 
     def choose(self, available: Sequence[str], more: Callable[[], Sequence[str]] = tuple) -> tuple[str, ...]:
-        """The wanted ones of the available domains; ``more`` gives all that may be asked for besides the usual ones."""
+        """The wanted ones of the available domains; ``more`` lists others that may be asked for."""
         if self.domains is None:
             return tuple(available)
         known = available if set(self.domains) <= set(available) else [*dict.fromkeys([*available, *more()])]

@@ -13,7 +13,8 @@ import numpy as np
 
 from grotta.data.arrays import Images, Labels, cached_images
 from grotta.data.dataset import ArrayDataset, DomainDataset, to_nchw
-from grotta.data.decode import read_picture
+from grotta.data.decode import read_picture, short_side
+from grotta.data.options import Options
 from grotta.data.progress import progress
 from grotta.data.roots import cache_dir
 
@@ -63,7 +64,7 @@ class Pictures:
         return np.stack(decoded) if decoded else np.empty((0, self.crop, self.crop, 3), np.uint8)
 
     def digest(self) -> str:
-        """A digest of what the files are and of how they are cut, without reading them."""
+        """A digest of the files and of how they are cropped, without reading them."""
         digest = hashlib.sha256(f"{self.listing.folder} {self.resize} {self.crop}".encode())
         for name in self.listing.names:
             status = (self.listing.folder / name).stat()
@@ -71,10 +72,10 @@ class Pictures:
         return digest.hexdigest()
 
     def identity(self) -> str:
-        """A digest of what the files are, wherever they are: of their names, sizes and ends.
+        """A digest of the files, wherever they are: of their names, sizes and ends.
 
         Reading thousands of files in full would take as long as using them, and the end of a compressed picture changes
-        with any of it.
+        with any part of it.
         """
         digest = hashlib.blake2b(f"{self.resize} {self.crop}".encode(), digest_size=16)
         for name in self.listing.names:
@@ -99,17 +100,14 @@ class PictureDataset(DomainDataset):
     _listings: dict[str, Listing] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def labels(self, domain: str) -> Labels:
-        """The labels of a domain: int64 (n,)."""
         return self._listing(domain).labels.copy()
 
     def images(self, domain: str, indices: "Indices") -> "Tensor":
-        """The pictures of a domain at ``indices``, in that order: uint8 (len(indices), 3, H, W)."""
         pictures = self._pictures(domain)
         positions = self._positions(domain, indices, len(pictures.listing.names))
         return to_nchw(pictures.take(positions.tolist()))
 
     def identity(self, domain: str) -> str:
-        """A digest of the pictures of a domain: the same wherever they are kept, another one for other pictures."""
         return self._pictures(domain).identity()
 
     def kept_decoded(self) -> ArrayDataset:
@@ -153,3 +151,14 @@ class PictureDataset(DomainDataset):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_listings": {}}
+
+
+def picture_dataset(options: Options, *, cropped: bool = False, **fields: Any) -> DomainDataset:
+    """Picture files in the size that is asked for, read from decoded arrays in the cache if that is asked for too.
+
+    Pictures that were ``cropped`` before are only scaled; the others are scaled, then cropped.
+    """
+    size = options.image_size
+    resize = size if cropped else short_side(size)
+    dataset = PictureDataset(image_shape=(3, size, size), resize=resize, **fields)
+    return dataset.kept_decoded() if options.keep_decoded else dataset

@@ -1,4 +1,4 @@
-"""Progress of something that takes a while: a bar on a terminal, plain lines elsewhere, always on stderr."""
+"""Progress of a slow operation: a bar on a terminal, plain lines elsewhere, always on stderr."""
 
 import contextlib
 import sys
@@ -9,7 +9,7 @@ Advance = Callable[[int], None]
 
 @contextlib.contextmanager
 def progress(label: str, total: int | None, *, unit: str = "images", done: int = 0) -> Iterator[Advance]:
-    """Yield ``advance(n)``, to be called for every ``n`` more units done; ``total`` may be unknown.
+    """Yield ``advance(n)``, to be called after every ``n`` units; ``total`` may be unknown.
 
     >>> with progress("Counting", 3, unit="sheep") as advance:
     ...     advance(3)

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from grotta.data.dataset import DomainDataset, Moments
-from grotta.data.decode import SUFFIXES, short_side
+from grotta.data.decode import SUFFIXES
 from grotta.data.errors import DamagedDataError, DataNotFoundError
 from grotta.data.options import Options
-from grotta.data.pictures import Listing, PictureDataset
+from grotta.data.pictures import Listing, picture_dataset
 
 UNKNOWN = -1  # the label of a picture without one
 NOT_A_TIME = np.datetime64("NaT", "s")
@@ -79,19 +79,16 @@ def open_recording(name: str, read: Callable[[], Recording], options: Options) -
         listings[domain] = Listing(recording.folder, tuple(frame.path for frame in frames), labels)
         times = np.array([frame.time for frame in frames], dtype="datetime64[s]")
         moments[domain] = Moments(times, tuple(frame.condition for frame in frames))
-    size = options.image_size
-    dataset = PictureDataset(
+    return picture_dataset(
+        options,
         name=name,
         domains=tuple(chosen),
         class_names=recording.class_names,
-        image_shape=(3, size, size),
         provenance="original",
         list_domain=listings.__getitem__,
-        resize=short_side(size),
         moments=moments,
         closed=recording.closed,
     )
-    return dataset.kept_decoded() if options.keep_decoded else dataset
 
 
 def read_folder(path: str, *, by_time: bool) -> Recording:

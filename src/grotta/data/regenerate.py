@@ -15,7 +15,7 @@ from grotta.data.corruptions import BENCHMARK_DOMAINS, Scale, corrupt, find_corr
 from grotta.data.progress import progress
 from grotta.data.roots import cache_dir
 
-# Clean pictures are read in pieces of this size; it bounds memory and changes no result.
+# Clean pictures are read in pieces of this size, which bounds memory and changes no result.
 READ_PIXELS = 1 << 23
 
 
@@ -33,7 +33,7 @@ class Regenerated:
 
     Attributes:
         name: of the clean data set.
-        digest: of the clean pictures, so that other pictures of the same name never share a cache.
+        digest: of the clean pictures, so that different pictures of the same name never share a cache.
         shape: (n, H, W, 3).
         open_clean: gives the clean pictures, as anything that can be sliced; called when something has to be made.
         scale: the published scale of the constants.
@@ -56,13 +56,13 @@ class Regenerated:
         return cached_images(self.path(corruption), self.shape, partial(self._fill, corruption))
 
     def identity(self, corruption: str) -> str:
-        """A digest of the pictures of one corruption, from all that they are made of."""
+        """A digest of the pictures of one corruption, from everything that determines them."""
         source = self.source() if self.source else self.digest
         recipe = f"{source} {version_of(corruption)} {self.scale} {corruption} {self.severity} {self.seed}"
         return hashlib.blake2b(recipe.encode(), digest_size=16).hexdigest()
 
     def path(self, corruption: str) -> Path:
-        """The file that holds a corruption; its name changes with anything that changes a bit of it."""
+        """The file that holds a corruption; its name changes whenever its content would."""
         folder = cache_dir() / "corrupted" / f"{self.name}-{self.digest[:12]}" / version_of(corruption)
         return folder / f"{corruption}-severity{self.severity}-seed{self.seed}.npy"
 
@@ -83,8 +83,8 @@ class Regenerated:
                 )
 
 
-# Digests of code -> the version whose pictures it makes, to the last byte (a test compares them). Code that is not in
-# here has a version of its own: its pictures are made again, and results on the old ones do not count.
+# Digests of code -> the version whose pictures it makes, byte for byte (a test compares them). Code that is not listed
+# has its own version: its pictures are made again, and results on the old ones do not count.
 _SAME_PICTURES = {"0be2cccce7fa": "305fabe75da9"}
 
 

@@ -1,8 +1,7 @@
-"""Every data set by name: the one place that knows which there are."""
+"""Every data set by name: the only place that knows them all."""
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 from grotta._check import check_string
 from grotta.data.dataset import DomainDataset
@@ -37,7 +36,7 @@ def _recorded(read: Callable[[str], Recording], name: str, path: str, options: O
     return open_recording(name, partial(read, path), options)
 
 
-# Your own pictures: what comes before the path -> how they are opened in recorded order.
+# Your own pictures: the prefix of the path -> how they are opened in recorded order.
 _OWN: dict[str, Callable[[str, str, Options], DomainDataset]] = {
     "folder:": partial(_recorded, partial(read_folder, by_time=False)),
     "times:": partial(_recorded, partial(read_folder, by_time=True)),
@@ -78,16 +77,6 @@ def find_entry(name: str, argument: str = "name") -> Entry:
         size="nothing to get: it is your own",
         from_files=True,
     )
-
-
-def short_name(name: str) -> str:
-    """A data set's name without the folders of this machine.
-
-    >>> short_name("folder:/home/me/gate/"), short_name("pacs")
-    ('folder:gate', 'pacs')
-    """
-    kind = next((kind for kind in _OWN if name.startswith(kind)), None)
-    return name if kind is None else kind + Path(name.removeprefix(kind)).name
 
 
 def is_from_files(name: str) -> bool:

@@ -20,7 +20,7 @@ def data_roots(root: str | os.PathLike[str] | None = None) -> tuple[Path, ...]:
     """The folders to search, first match wins.
 
     ``GROTTA_DATA`` may hold several folders, separated as in ``PATH``. An explicit ``root`` that is not a folder is
-    an error: falling back to other data would hide a typing mistake.
+    an error: falling back to other data would hide a typo.
 
     >>> data_roots()[-1] == download_dir()
     True
@@ -30,12 +30,12 @@ def data_roots(root: str | os.PathLike[str] | None = None) -> tuple[Path, ...]:
 
 @contextlib.contextmanager
 def naming_the_root(root: str | os.PathLike[str] | None = None) -> Iterator[None]:
-    """Let an error of the system about a path in a data root say which root that is, and where it was named."""
+    """Let a system error about a path in a data root say which root that is, and where it was set."""
     roots = _named_roots(root)
     try:
         yield
     except OSError as error:
-        if not isinstance(error.filename, str):  # one of ours, which names what it is about
+        if not isinstance(error.filename, str):  # one of ours, which says what it is about
             raise
         path = Path(error.filename)
         for folder, origin in roots:
@@ -46,7 +46,7 @@ def naming_the_root(root: str | os.PathLike[str] | None = None) -> Iterator[None
 
 
 def _named_roots(root: str | os.PathLike[str] | None) -> list[tuple[Path, str]]:
-    """The data roots, each with what named it."""
+    """The data roots, each with where it was set."""
     explicit = [] if root is None else [(_folder(root), "root or --data-root")]
     parts = [part for part in os.environ.get("GROTTA_DATA", "").split(os.pathsep) if part]
     return [
@@ -59,7 +59,7 @@ def _named_roots(root: str | os.PathLike[str] | None) -> list[tuple[Path, str]]:
 def _folder(root: str | os.PathLike[str]) -> Path:
     path = Path(root).expanduser()
     try:
-        problem = "" if path.is_dir() else "is none"
+        problem = "" if path.is_dir() else "is not one"
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
     if problem:

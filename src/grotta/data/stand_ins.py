@@ -1,4 +1,4 @@
-"""Domains that stand beside the fifteen corruptions: the clean pictures themselves, and garbage in their place.
+"""Domains beside the fifteen corruptions: the clean pictures themselves, and garbage in their place.
 
 They are registered like any corruption, so every data set of corruptions has them: ``--domains fog,noise,blank,clean``.
 """
@@ -10,7 +10,7 @@ import numpy as np
 from grotta.data.arrays import Images
 from grotta.data.corruptions import corruption
 
-GARBAGE = ("blank", "noise")  # nothing of a picture is left in them: their errors say nothing
+GARBAGE = ("blank", "noise")  # nothing of the picture is left: their errors mean nothing
 GREY = 127
 _ANY = (0,) * 5  # the severity does not matter
 

@@ -44,7 +44,7 @@ class Variant:
 
 
 def has_variants(domains: Sequence[str] | None) -> bool:
-    """Whether any of the names could be that of a variant."""
+    """Whether any of the names could name a variant."""
     return any(Variant.parse(name) != Variant(name) for name in domains or ())
 
 
@@ -56,7 +56,7 @@ def open_variants(
     Args:
         opened: gives the data set for the usual options.
         options: whose domains are wanted.
-        literal: names of domains that are what they are, whatever they look like.
+        literal: names of domains that are taken literally.
         severities: whether the data set has severities to choose from.
     """
     names = options.domains or ()
@@ -95,7 +95,7 @@ class _Reader:
     usual: int
 
     def images(self, name: str) -> Images:
-        """The pictures of a domain; some of them are kept in the cache, so that they are mapped like all others."""
+        """The pictures of a domain; a selection is kept in the cache, so that it is memory-mapped like the others."""
         variant, part = self._find(name)
         images = part.open_images(variant.base)
         if not variant.classes:

@@ -39,7 +39,6 @@ class CSTU(HostGuidedMemory):
         self._log_classes = math.log(num_classes)
 
     def clear(self) -> None:
-        """Forget everything, as newly made."""
         super().clear()
         self._uncertainty = [0.0] * self.capacity  # of the item of each slot
 
@@ -95,11 +94,9 @@ class CSTU(HostGuidedMemory):
         return images, self._ages().to(images.device)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Copy everything that the next calls depend on, items by class and then arrival."""
         uncertainties = [self._uncertainty[slot] for slot in self._ordered()]
         return {**super().state_dict(), "uncertainties": torch.tensor(uncertainties, dtype=torch.float64, device="cpu")}
 
     def load_state_dict(self, state: State) -> None:
-        """Become the memory that gave `state`, on its device; a state that does not fit changes nothing."""
         self._load(state, uncertainties=state["labels"].shape if "labels" in state else (0,))
         self._uncertainty[: self._size] = state["uncertainties"].tolist()

@@ -28,7 +28,6 @@ class HostGuidedMemory:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything, as newly made."""
         self._store.clear()
         self._queues: list[list[int]] = [[] for _ in range(self.num_classes)]  # slots of each class by arrival
         self._counts: NDArray[np.int64] = np.zeros(self.num_classes, dtype=np.int64)  # lengths of the queues

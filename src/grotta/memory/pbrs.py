@@ -27,7 +27,6 @@ class PBRS(HostGuidedMemory):
     """
 
     def clear(self) -> None:
-        """Forget everything, as newly made."""
         super().clear()
         self._seen: NDArray[np.int64] = np.zeros(self.num_classes, dtype=np.int64)
 
@@ -73,10 +72,8 @@ class PBRS(HostGuidedMemory):
         return torch.from_numpy(self._seen.copy())
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Copy everything that the next calls depend on, items by class and then arrival."""
         return {**super().state_dict(), "seen": self.seen()}
 
     def load_state_dict(self, state: State) -> None:
-        """Become the memory that gave `state`, on its device; a state that does not fit changes nothing."""
         self._load(state, seen=(self.num_classes,))
         self._seen[:] = state["seen"].cpu().numpy()

@@ -24,5 +24,4 @@ class BN(Adapter):
         self.student = self.network(batch_stats())
 
     def infer(self, inputs: Tensor) -> Prediction:
-        """Predict with the batch's own statistics."""
         return Prediction(*self.student(inputs))

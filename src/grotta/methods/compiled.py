@@ -28,7 +28,6 @@ class Compiler:
         self._backward_works = False
 
     def run(self, network: Network, x: Tensor) -> Outputs:
-        """What ``network.run(x)`` gives."""
         if not self._works or len(x) == 1:
             return Network.run(network, x)
         torch._dynamo.maybe_mark_dynamic(x, 0)
@@ -84,7 +83,6 @@ class CompiledNetwork(Network):
         self.tapped = _Tapped()  # compilers do not follow thread-local values
 
     def forward(self, x: Tensor) -> Outputs:
-        """Logits and features of ``x``."""
         return self.compiler.run(self, x)
 
 

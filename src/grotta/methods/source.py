@@ -20,9 +20,7 @@ class Source(Adapter):
         self.reset()
 
     def build(self) -> None:
-        """One network, the model itself."""
         self.source = self.network()
 
     def infer(self, inputs: Tensor) -> Prediction:
-        """Predict in evaluation mode."""
         return Prediction(*self.source(inputs))

@@ -64,7 +64,6 @@ class Pending:
         self.learned = False
 
     def __len__(self) -> int:
-        """Number of images."""
         return len(self.batch.images)
 
     def __repr__(self) -> str:

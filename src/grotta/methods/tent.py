@@ -63,7 +63,6 @@ class Tent(Adapter):
         return trained_affine(network)
 
     def infer(self, inputs: Tensor) -> Prediction:
-        """Predict with the batch's own statistics."""
         return Prediction(*self.student(inputs))
 
     def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:

@@ -1,4 +1,4 @@
-"""The source models that come with the package."""
+"""The source models that are bundled with the package."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def bundled_path(name: str) -> Path:
     path = _ASSETS / f"{name}.safetensors"
     if not path.is_file():
         known = ", ".join(bundled_names())
-        raise ValueError(f"no weights are bundled for {name!r}; there are some for: {known}. Give a file instead")
+        raise ValueError(f"no weights are bundled for {name!r}, only for {known}; give a file instead")
     return path
 
 
 def model_card(name: str) -> dict[str, Any]:
-    """Give the card of a bundled model: data, recipe, seed, accuracy, versions, command."""
+    """The card of a bundled model: data, recipe, seed, accuracy, versions, command."""
     card = read_card(bundled_path(name))
     if card is None:
         raise ValueError(f"the bundled weights of {name!r} carry no card")

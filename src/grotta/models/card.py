@@ -72,7 +72,7 @@ def make_card(
 
 
 def read_card(path: Path) -> dict[str, Any] | None:
-    """Give the card inside a file of weights; None if there is none."""
+    """The card inside a file of weights; None if there is none."""
     text = read_metadata(path).get("card")
     if text is None:
         return None
@@ -82,13 +82,13 @@ def read_card(path: Path) -> dict[str, Any] | None:
         card = None
     if not isinstance(card, dict) or not card.keys() >= _ENTRIES:
         raise ValueError(
-            f"{path}: its metadata has a 'card' that is none of grotta train: expected JSON with {_LISTED}"
+            f"{path}: its metadata has a 'card' that grotta train did not write: expected JSON with {_LISTED}"
         )
     return card
 
 
 def _about_the_start(start: str) -> list[str]:
-    """Say which file a second training started from: those of both have the name of the network."""
+    """Which file a second training started from: both files are named after the network."""
     file, bracket, _ = start.partition(" (`grotta train ")
     if not bracket:
         return []
@@ -130,8 +130,8 @@ def card_markdown(card: Mapping[str, Any]) -> str:
         "",
         "## Versions",
         ", ".join(f"{what} {version}" for what, version in card["versions"].items()) + ".",
-        "Another processor, thread count or version rounds differently, so the same command gives a model as good, "
-        "not the same bits.",
+        "Another processor, thread count or version rounds differently, so the same command gives an equally good "
+        "model, not the same bits.",
         "",
         "## Epochs",
         "| epoch | training loss | accuracy |",

@@ -1,4 +1,4 @@
-"""Training checkpoints: written whole or not at all, with a digest, and read without running any code in them."""
+"""Training checkpoints: written completely or not at all, with a digest, and read without running any code in them."""
 
 from __future__ import annotations
 

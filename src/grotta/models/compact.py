@@ -1,7 +1,7 @@
 """Compact residual networks for 32x32 images: the bundled source models.
 
-Wide where the image is already small: on a processor, a few channels at full resolution cost far more
-time than their arithmetic says, so the first stages are thin and the resolution drops early.
+They are wide where the image is already small: on a CPU, a few channels at full resolution cost far more time
+than their arithmetic suggests, so the first stages are thin and the resolution drops early.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ class Residual(nn.Module):
         self.conv2 = ConvNormReLU(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add the block's output to its input."""
         out: Tensor = x + self.conv2(self.conv1(x))
         return out
 
@@ -75,7 +74,6 @@ class CompactResNet(nn.Module):
         self.classifier = nn.Linear(width, num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Give the logits of ``images``."""
         maps = self.features(self.input_norm(images))
         logits: Tensor = self.classifier(maps.amax(dim=(2, 3)))
         return logits

@@ -9,7 +9,7 @@ from grotta.models.input_norm import InputNorm
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """Draw every convolution (He, fan out) and linear layer (He uniform, zero bias) anew, in place.
+    """Draw every convolution (He, fan out) and linear layer (He uniform, zero bias) again, in place.
 
     Normalisation layers start as the identity. Every tensor of the architectures of this package is written, so
     a network built on the meta device and moved with ``to_empty`` is complete afterwards.

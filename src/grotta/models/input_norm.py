@@ -1,4 +1,4 @@
-"""Input normalisation as a part of the network, so that every caller works in pixel space [0, 1]."""
+"""Input normalisation as part of the network, so that callers work in pixel space [0, 1]."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class InputNorm(nn.Module):
     """``(x - mean) / std`` for each channel; (B, C, H, W) in, the same shape out.
 
     Mean and deviation are non-persistent buffers: they follow the model to its device, and published
-    checkpoints, which do not know them, keep their exact names.
+    checkpoints, which lack them, keep their exact names.
 
     >>> InputNorm(((0.5,), (0.25,)))(torch.ones(1, 1, 1, 1)).item()
     2.0
@@ -37,10 +37,9 @@ class InputNorm(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Write the statistics into the buffers (again, after the module was built on the meta device)."""
+        """Write the statistics into the buffers (again after the module was built on the meta device)."""
         for buffer, values in zip((self.mean, self.std), self.statistics, strict=True):
             buffer.copy_(torch.tensor(values).view(-1, 1, 1))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Normalise ``images``."""
         return (images - self.mean) / self.std

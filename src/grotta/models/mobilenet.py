@@ -30,7 +30,7 @@ class ConvNormReLU6(nn.Sequential):
 
 
 class InvertedResidual(nn.Module):
-    """1x1 expansion, depth-wise 3x3, linear 1x1; the input is added where the shapes agree."""
+    """1x1 expansion, depth-wise 3x3, linear 1x1; with a skip connection where the shapes agree."""
 
     def __init__(self, width_in: int, width_out: int, stride: int, expansion: int) -> None:
         super().__init__()
@@ -45,7 +45,6 @@ class InvertedResidual(nn.Module):
         self.adds_input = stride == 1 and width_in == width_out
 
     def forward(self, x: Tensor) -> Tensor:
-        """Run the block."""
         out: Tensor = self.conv(x)
         return x + out if self.adds_input else out
 
@@ -76,7 +75,6 @@ class MobileNetV2(nn.Module):
         self.classifier = nn.Sequential(nn.Identity(), nn.Linear(1280, num_classes))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Give the logits of ``images``."""
         maps = self.features(self.input_norm(images))
         logits: Tensor = self.classifier(maps.mean(dim=(2, 3)))
         return logits

@@ -85,7 +85,7 @@ def create_model(
 
 
 def weights_classes(name: str, weights: str | Path) -> int | None:
-    """Number of classes that ``weights`` (``"bundled"`` or a file) have for the network ``name``; None if unknown.
+    """The number of classes of ``weights`` (``"bundled"`` or a file) for the network ``name``; None if unknown.
 
     >>> weights_classes("fashion_resnet8", "bundled")
     10

@@ -10,14 +10,15 @@ from torch import Tensor, nn
 from grotta.models.input_norm import IMAGENET, InputNorm
 
 
-def _projection(width_in: int, width_out: int, stride: int) -> nn.Module:
+def projection(width_in: int, width_out: int, stride: int) -> nn.Module:
+    """The shortcut around a block: nothing, or a 1x1 convolution and batch norm where the shape changes."""
     if stride == 1 and width_in == width_out:
         return nn.Identity()
     return nn.Sequential(nn.Conv2d(width_in, width_out, 1, stride, bias=False), nn.BatchNorm2d(width_out))
 
 
 class BasicBlock(nn.Module):
-    """Two 3x3 convolutions around which the input is added."""
+    """Two 3x3 convolutions with a skip connection."""
 
     expansion = 1
 
@@ -27,16 +28,15 @@ class BasicBlock(nn.Module):
         self.bn1 = nn.BatchNorm2d(width)
         self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
         self.bn2 = nn.BatchNorm2d(width)
-        self.downsample = _projection(width_in, width, stride)
+        self.downsample = projection(width_in, width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add the block's output to its (projected) input."""
         out = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
         return F.relu(out + self.downsample(x))
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3 (which carries the stride) and 1x1 convolutions around which the input is added."""
+    """1x1, 3x3 (which carries the stride) and 1x1 convolutions with a skip connection."""
 
     expansion = 4
 
@@ -48,10 +48,9 @@ class Bottleneck(nn.Module):
         self.bn2 = nn.BatchNorm2d(width)
         self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
         self.bn3 = nn.BatchNorm2d(4 * width)
-        self.downsample = _projection(width_in, 4 * width, stride)
+        self.downsample = projection(width_in, 4 * width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add the block's output to its (projected) input."""
         out = F.relu(self.bn1(self.conv1(x)))
         out = F.relu(self.bn2(self.conv2(out)))
         return F.relu(self.bn3(self.conv3(out)) + self.downsample(x))
@@ -82,7 +81,6 @@ class ResNet(nn.Module):
         self.fc = nn.Linear(512 * wide, num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Give the logits of ``images``."""
         maps = self.maxpool(F.relu(self.bn1(self.conv1(self.input_norm(images)))))
         maps = self.layer4(self.layer3(self.layer2(self.layer1(maps))))
         logits: Tensor = self.fc(maps.mean(dim=(2, 3)))
@@ -103,7 +101,7 @@ _LAYOUTS: dict[int, tuple[Block, tuple[int, ...]]] = {
 
 
 def imagenet_resnet(depth: int) -> Callable[[int], ResNet]:
-    """Give the builder of ResNet-``depth`` (18, 34, 50 or 101)."""
+    """The builder of ResNet-``depth`` (18, 34, 50 or 101)."""
     block, blocks = _LAYOUTS[depth]
 
     def build(num_classes: int = 1000) -> ResNet:

@@ -1,6 +1,6 @@
 """The original residual networks for CIFAR (He et al., 2016): 20, 32, 44, 56 and 110 layers.
 
-Two published families differ in the way around a block that halves the resolution, in the name of the last
+Two published families differ in the shortcut around a block that halves the resolution, in the name of the last
 layer and in the input statistics:
 
 ==================== =========================================== ============ ===============================
@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from grotta.models.input_norm import CIFAR100, IMAGENET, InputNorm, Statistics
+from grotta.models.resnet import BasicBlock
 
 CHENYAOFO_CIFAR10: Statistics = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
 
@@ -45,27 +46,13 @@ class PadShortcut(nn.Module):
         return F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, before, self.width_out - x.shape[1] - before))
 
 
-class CifarBlock(nn.Module):
-    """Two 3x3 convolutions around which the input is added."""
+class CifarBlock(BasicBlock):
+    """The basic block, with option A around those that change the width unless there is a ``projection``."""
 
     def __init__(self, width_in: int, width_out: int, stride: int, projection: bool) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(width_in, width_out, 3, stride, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width_out)
-        self.conv2 = nn.Conv2d(width_out, width_out, 3, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width_out)
-        self.downsample: nn.Module = nn.Identity()
-        if width_in != width_out and projection:
-            self.downsample = nn.Sequential(
-                nn.Conv2d(width_in, width_out, 1, stride, bias=False), nn.BatchNorm2d(width_out)
-            )
-        elif width_in != width_out:
+        super().__init__(width_in, width_out, stride)
+        if width_in != width_out and not projection:
             self.downsample = PadShortcut(width_out)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Add the block's output to its (shortened) input."""
-        out = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        return F.relu(out + self.downsample(x))
 
 
 class CifarResNet(nn.Module):
@@ -89,7 +76,6 @@ class CifarResNet(nn.Module):
         self.add_module(self.classifier_name, nn.Linear(64, num_classes))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Give the logits of ``images``."""
         maps = F.relu(self.bn1(self.conv1(self.input_norm(images))))
         maps = self.layer3(self.layer2(self.layer1(maps)))
         logits: Tensor = self.get_submodule(self.classifier_name)(maps.mean(dim=(2, 3)))
@@ -102,7 +88,7 @@ def _stage(width_in: int, width_out: int, blocks: int, stride: int, projection: 
 
 
 def option_a(depth: int) -> Callable[[int], CifarResNet]:
-    """Give the builder of the network of ``depth`` layers with parameter-free shortcuts."""
+    """The builder of the network of ``depth`` layers with parameter-free shortcuts."""
 
     def build(num_classes: int = 10) -> CifarResNet:
         return CifarResNet(depth, num_classes, IMAGENET, projection=False)
@@ -111,7 +97,7 @@ def option_a(depth: int) -> Callable[[int], CifarResNet]:
 
 
 def projected(depth: int) -> Callable[[int], CifarResNet]:
-    """Give the builder of the network of ``depth`` layers with projection shortcuts."""
+    """The builder of the network of ``depth`` layers with projection shortcuts."""
 
     def build(num_classes: int = 100) -> CifarResNet:
         statistics = CHENYAOFO_CIFAR10 if num_classes == 10 else CIFAR100

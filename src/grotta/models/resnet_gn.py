@@ -1,7 +1,7 @@
 """The residual network with group norms of MEMO and TTT (Sun et al., 2020) for CIFAR-10: ``cifar10_rn26_gn.pth``.
 
-Pre-activation blocks, and around those that halve the resolution average pooling with zeros for the new channels. As
-in the published files, norm layers are named ``bn``.
+Pre-activation blocks; the shortcut around those that halve the resolution is average pooling, with zeros for the new
+channels. As in the published files, norm layers are named ``bn``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ GROUPS = 8
 
 
 class PreActivationBlock(nn.Module):
-    """Norm, ReLU and 3x3 convolution, twice, around which the input is added."""
+    """Norm, ReLU and 3x3 convolution, twice, with a skip connection."""
 
     def __init__(self, width_in: int, width_out: int, stride: int) -> None:
         super().__init__()
@@ -26,7 +26,6 @@ class PreActivationBlock(nn.Module):
         self.conv2 = nn.Conv2d(width_out, width_out, 3, padding=1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add the block's output to its (pooled and widened) input."""
         out: Tensor = self.conv2(F.relu(self.bn2(self.conv1(F.relu(self.bn1(x))))))
         if self.stride > 1:
             x = F.avg_pool2d(x, self.stride)
@@ -57,12 +56,11 @@ class GroupNormResNet(nn.Module):
         self.fc = nn.Linear(64, num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Give the logits of ``images``."""
         maps = self.layer3(self.layer2(self.layer1(self.conv1(self.input_norm(images)))))
         logits: Tensor = self.fc(F.relu(self.bn(maps)).mean(dim=(2, 3)))
         return logits
 
 
 def resnet26_gn(num_classes: int = 10) -> GroupNormResNet:
-    """Twenty-six layers."""
+    """ResNet-26 with group norms."""
     return GroupNormResNet(26, num_classes)

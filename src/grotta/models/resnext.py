@@ -10,10 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from grotta.models.input_norm import HALF, InputNorm
+from grotta.models.resnet import projection
 
 
 class ResNeXtBlock(nn.Module):
-    """1x1 reduce, grouped 3x3, 1x1 expand, around which the input is added."""
+    """1x1 reduce, grouped 3x3, 1x1 expand, with a skip connection."""
 
     def __init__(self, width_in: int, width_out: int, inner: int, groups: int, stride: int) -> None:
         super().__init__()
@@ -23,14 +24,9 @@ class ResNeXtBlock(nn.Module):
         self.bn = nn.BatchNorm2d(inner)
         self.conv_expand = nn.Conv2d(inner, width_out, 1, bias=False)
         self.bn_expand = nn.BatchNorm2d(width_out)
-        self.downsample: nn.Module = nn.Identity()
-        if stride != 1 or width_in != width_out:
-            self.downsample = nn.Sequential(
-                nn.Conv2d(width_in, width_out, 1, stride, bias=False), nn.BatchNorm2d(width_out)
-            )
+        self.downsample = projection(width_in, width_out, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add the block's output to its (projected) input."""
         out = F.relu(self.bn_reduce(self.conv_reduce(x)))
         out = F.relu(self.bn(self.conv_conv(out)))
         return F.relu(self.downsample(x) + self.bn_expand(self.conv_expand(out)))
@@ -56,7 +52,6 @@ class CifarResNeXt(nn.Module):
         self.classifier = nn.Linear(1024, num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Give the logits of ``images``."""
         maps = F.relu(self.bn_1(self.conv_1_3x3(self.input_norm(images))))
         maps = self.stage_3(self.stage_2(self.stage_1(maps)))
         logits: Tensor = self.classifier(maps.mean(dim=(2, 3)))

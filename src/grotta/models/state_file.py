@@ -20,7 +20,7 @@ from grotta import _files
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "net")
 _PREFIXES = ("module.", "model.")
-# Some publishers store an error rate with the weights, as a number of NumPy: that needs no code from the file.
+# Some publishers store an error rate with the weights, as a NumPy number: that needs no code from the file.
 _HARMLESS: list[Any] = [
     (np._core.multiarray.scalar, "numpy.core.multiarray.scalar"),  # type: ignore[attr-defined]
     np.dtype,
@@ -34,7 +34,7 @@ _NAMED_DIGEST = re.compile(r"-([0-9a-f]{8})\.(?:th|pt|pth)$")
 
 
 def read_state(path: str | Path) -> dict[str, Tensor]:
-    """Give the tensors of a file of weights by their plain names.
+    """The tensors of a file of weights, by their plain names.
 
     Takes safetensors and PyTorch files (always ``weights_only``). A ``state_dict`` (or ``model``) entry is opened,
     ``module.`` and ``model.`` prefixes are taken off, and the ``mu``/``sigma`` that some publishers store are
@@ -45,7 +45,7 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file is damaged or something else (a saved web page, a cut-off download, other contents).
+        ValueError: the file is damaged or something else (a saved web page, a truncated download, other contents).
     """
     path = Path(path).expanduser()
     if not path.is_file():
@@ -63,7 +63,7 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
 
 
 def read_metadata(path: str | Path) -> dict[str, str]:
-    """Give the metadata of a safetensors file; none if the file is of another kind."""
+    """The metadata of a safetensors file; empty for other files."""
     if not _is_safetensors(_head(Path(path))):
         return {}
     with safe_open(path, framework="pt") as file:
@@ -73,10 +73,10 @@ def read_metadata(path: str | Path) -> dict[str, str]:
 def write_state(
     path: str | Path, state: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None, *, half: bool = False
 ) -> None:
-    """Write ``state`` as safetensors with a checksum, whole or not at all.
+    """Write ``state`` as safetensors with a checksum, completely or not at all.
 
-    With ``half`` matrices and kernels are stored as float16 (loaded into float32 parameters again); statistics
-    and biases, which are few and reach far, stay as they are.
+    With ``half`` matrices and kernels are stored as float16 (and loaded into float32 parameters again); statistics
+    and biases, which are few and of wide range, stay as they are.
     """
     stored = {
         name: tensor.detach().cpu().to(torch.float16 if half and tensor.ndim > 1 else tensor.dtype).contiguous()
@@ -113,7 +113,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
             metadata = dict(file.metadata() or {})
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is a damaged or cut-off safetensors file ({error})") from error
+        raise ValueError(f"{path} is a damaged or truncated safetensors file ({error})") from error
     written = metadata.pop(_CHECKSUM, None)
     if written is not None and written != _checksum(tensors, metadata):
         raise ValueError(f"{path} is damaged: its content does not match its checksum; train or download it again")
@@ -149,22 +149,22 @@ def _read_torch(path: Path) -> Any:
         with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(_HARMLESS):
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
-        # The reader's own words advise to run the code in the file: they are left out.
+        # The reader's own message advises running the code in the file, so it is left out.
         raise ValueError(
-            f"{path} contains more than tensors, or is no file of weights; refused: expected names and tensors alone, "
+            f"{path} contains more than tensors, or is not a file of weights: expected only names and tensors, "
             "as safetensors or as torch.save(model.state_dict(), ...) writes them"
         ) from None
     except Exception as error:  # the reader raises a different type for every way a file can be damaged
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ValueError(
-            f"{path} is not a readable file of weights: damaged, cut off, or not one ({reason})"
+            f"{path} is not a readable file of weights: damaged, truncated, or something else ({reason})"
         ) from error
 
 
 def _plain_names(path: Path, contents: Mapping[str, Any]) -> dict[str, Tensor]:
     unnamed = [name for name in contents if not isinstance(name, str)]
     if unnamed:
-        raise ValueError(f"{path} is not a file of weights: {unnamed[0]!r} is no name of a tensor, expected text")
+        raise ValueError(f"{path} is not a file of weights: {unnamed[0]!r} is not the name of a tensor, expected text")
     strangers = [name for name, value in contents.items() if not isinstance(value, Tensor)]
     if strangers:
         raise ValueError(f"{path} is not a file of weights: {strangers[0]!r} is not a tensor")

@@ -26,7 +26,7 @@ class Images(Protocol):
     """Images by index: a uint8 tensor (n, 3, H, W), or anything that gives such a batch for an index tensor."""
 
     def __getitem__(self, indices: Tensor, /) -> Tensor:
-        """Give the images at ``indices`` as uint8 (len(indices), 3, H, W)."""
+        """The images at ``indices``, uint8 (len(indices), 3, H, W)."""
         ...
 
 
@@ -42,7 +42,7 @@ class Recipe:
         momentum: Nesterov momentum.
         weight_decay: L2 penalty on every parameter.
         label_smoothing: of the cross-entropy.
-        shift: images move by up to this share of their side, zeros come in (0.125: four pixels of 32).
+        shift: images are shifted by up to this share of their side and padded with zeros (0.125: four pixels of 32).
         flip: mirror each image left to right with probability one half.
         seed: of the initial weights, the order and the augmentation.
     """
@@ -107,13 +107,13 @@ def shift_and_flip(images: Tensor, recipe: Recipe, generator: torch.Generator) -
     rows = top + torch.arange(height)
     columns = torch.where(mirrored, torch.arange(width - 1, -1, -1), torch.arange(width)) + left
     padded = F.pad(images, (pad_columns, pad_columns, pad_rows, pad_rows))
-    # The channel axis comes out last, which is the memory order that convolutions like best.
+    # The channel axis comes out last, which is the fastest memory order for convolutions.
     moved = padded[torch.arange(count)[:, None, None], :, rows[:, :, None], columns[:, None, :]]
     return moved.permute(0, 3, 1, 2)
 
 
 def batches(count: int, recipe: Recipe, generator: torch.Generator) -> Iterator[Tensor]:
-    """Shuffle ``count`` indices and give them in full batches (one short batch if there are too few)."""
+    """Shuffled indices in full batches; one short batch if there are too few."""
     order = torch.randperm(count, generator=generator)
     full = count // recipe.batch_size * recipe.batch_size or count
     yield from torch.split(order[:full], recipe.batch_size)
@@ -138,7 +138,7 @@ def accuracy(model: nn.Module, images: Images, labels: Tensor, batch_size: int =
 
 
 def to_float(images: Tensor, device: torch.device) -> Tensor:
-    """Give uint8 ``images`` as channels-last float in [0, 1] on ``device``."""
+    """uint8 ``images`` as channels-last float in [0, 1] on ``device``."""
     return images.to(device).contiguous(memory_format=torch.channels_last).float().div_(255)
 
 
@@ -155,12 +155,12 @@ def train(
     on_epoch: Callable[[EpochResult], None] = lambda result: None,
     on_step: Callable[[int, int], None] = lambda step, total: None,
 ) -> list[EpochResult]:
-    """Train ``model`` in place and give one result per epoch; the last epoch's weights are the outcome.
+    """Train ``model`` in place and return one result per epoch; the last epoch's weights are the outcome.
 
     Args:
         model: from float (B, 3, H, W) in [0, 1] to logits; its present weights are the start.
         images: uint8 (n, 3, H, W), a tensor or anything indexed like one; ``labels``: int64 (n,).
-        evaluation: images and labels whose accuracy is measured after each epoch; they steer nothing.
+        evaluation: images and labels whose accuracy is measured after each epoch; they do not influence training.
         recipe: the settings.
         checkpoint: file rewritten (atomically) after each epoch; with ``resume`` training continues from it.
         title: what is trained on what, in words; a checkpoint with another title is refused, and one of images
@@ -204,7 +204,7 @@ def _run_epoch(
     epoch: int,
     on_step: Callable[[int, int], None],
 ) -> float:
-    """Train for one epoch and give the mean loss."""
+    """Train for one epoch; returns the mean loss."""
     device = next(model.parameters()).device
     steps = max(1, len(labels) // recipe.batch_size)
     total = recipe.epochs * steps

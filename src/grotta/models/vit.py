@@ -18,7 +18,6 @@ class Attention(nn.Module):
         self.proj = nn.Linear(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Mix the tokens."""
         batch, tokens, width = x.shape
         qkv = self.qkv(x).view(batch, tokens, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
         mixed = F.scaled_dot_product_attention(*qkv.unbind())
@@ -27,7 +26,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and a perceptron, each behind a layer norm and around which its input is added."""
+    """Attention and a perceptron, each after a layer norm and with a skip connection."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -37,16 +36,15 @@ class Block(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add what the tokens tell each other, then what each makes of it."""
         x = x + self.attn(self.norm1(x))
         out: Tensor = x + self.mlp(self.norm2(x))
         return out
 
 
 class CompactViT(nn.Module):
-    """Two strided convolutions to tokens, a convolution that tells them their place, blocks, mean, linear.
+    """Two strided convolutions to tokens, a convolution that encodes their position, blocks, mean, linear.
 
-    Shapes: (B, 3, H, W) in [0, 1] -> (B, num_classes); H and W are multiples of 4, any size.
+    Shapes: (B, 3, H, W) in [0, 1] -> (B, num_classes); H and W are any multiples of 4.
 
     >>> import torch
     >>> CompactViT(16, 2, 2, num_classes=10, statistics=FASHION)(torch.rand(2, 3, 32, 32)).shape
@@ -65,7 +63,6 @@ class CompactViT(nn.Module):
         self.head = nn.Linear(width, num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Give the logits of ``images``."""
         maps = self.stem(self.input_norm(images))
         tokens = (maps + self.position(maps)).flatten(2).transpose(1, 2)
         logits: Tensor = self.head(self.norm(self.blocks(tokens)).mean(1))

@@ -1,4 +1,4 @@
-"""Putting published weights into a network, with an error that says what does not fit."""
+"""Loading published weights into a network, with an error that says what does not fit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def classifier_name(model: nn.Module) -> str:
 
 
 def num_classes_of(model: nn.Module, state: Mapping[str, Tensor]) -> int | None:
-    """Number of outputs that ``state`` has for the classifier of ``model``; None if it has no (such) layer."""
+    """Number of outputs that ``state`` has for the classifier of ``model``; None if it has no such layer."""
     weight = state.get(f"{classifier_name(model)}.weight")
     return None if weight is None or weight.ndim == 0 else weight.shape[0] or None
 
@@ -39,7 +39,7 @@ def load_weights(
     Names and shapes must agree one to one, and tensors be dense and of finite real numbers; only the
     ``num_batches_tracked`` counters, which old files lack, may be missing. With ``keep_classifier`` the last linear
     layer stays as it is, for another number of classes.
-    Nothing is changed when something does not fit.
+    If anything does not fit, nothing is changed.
 
     >>> import torch
     >>> model = nn.Sequential(nn.Linear(2, 1))
@@ -72,7 +72,7 @@ def _fault(tensor: Tensor) -> str:
         return "not dense"
     if tensor.is_complex():
         return "complex"
-    # In the precision that networks have: a larger number would become infinite on the way there.
+    # In the precision of networks: a larger number would become infinite.
     return "" if tensor.float().isfinite().all() else "not finite"
 
 

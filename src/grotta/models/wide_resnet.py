@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class WideBlock(nn.Module):
-    """Two pre-activated 3x3 convolutions; a 1x1 convolution on the way around when the width changes."""
+    """Two pre-activated 3x3 convolutions; the shortcut is a 1x1 convolution where the width changes."""
 
     def __init__(self, width_in: int, width_out: int, stride: int) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class WideBlock(nn.Module):
         self.convShortcut = nn.Conv2d(width_in, width_out, 1, stride, bias=False) if width_in != width_out else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Add the block's output to its input, or to the convolved activation where the width changes."""
+        """The skip connection starts after the activation where the width changes."""
         activated = F.relu(self.bn1(x))
         around: Tensor = x if self.convShortcut is None else self.convShortcut(activated)
         out: Tensor = self.conv2(F.relu(self.bn2(self.conv1(activated))))
@@ -38,7 +38,6 @@ class WideStage(nn.Module):
         self.layer = nn.Sequential(first, *(WideBlock(width_out, width_out, 1) for _ in range(blocks - 1)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Run the blocks."""
         out: Tensor = self.layer(x)
         return out
 
@@ -63,7 +62,6 @@ class WideResNet(nn.Module):
         self.fc = nn.Linear(widths[2], num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Give the logits of ``images``."""
         maps = self.block3(self.block2(self.block1(self.conv1(images))))
         logits: Tensor = self.fc(F.relu(self.bn1(maps)).mean(dim=(2, 3)))
         return logits

@@ -41,14 +41,12 @@ class BalancedBN1d(AdaptiveNorm):
 
     @classmethod
     def from_bn(cls, bn: _BatchNorm, **options: Any) -> Self:
-        """The layer that continues from ``bn``'s parameters and running statistics; ``bn`` is not changed."""
         new = super().from_bn(bn, **options)
         new.class_mean.copy_(new.running_mean)
         new.class_var.copy_(new.running_var)
         return new
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise ``x`` (B, C, ...); the result has its shape and dtype."""
         self.check_input(x)
         mean, var = (self.running_mean, self.running_var) if self.labels is None else self._move(x, self.labels)
         scale = (var + self.eps).rsqrt()
@@ -93,7 +91,6 @@ class BalancedBN1d(AdaptiveNorm):
         return self.class_mean, self.class_var, self.running_mean, self.running_var
 
     def extra_repr(self) -> str:
-        """What ``print`` shows of the layer."""
         return f"{super().extra_repr()}, num_classes={self.num_classes}, eta={self.eta}, gamma={self.gamma}"
 
 

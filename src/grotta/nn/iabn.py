@@ -39,7 +39,6 @@ class IABN1d(AdaptiveNorm):
         self.tracking = False
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise ``x`` (B, C, ...); the result has its shape and dtype."""
         self.check_input(x)
         mean_b, var_b = self._reference(x)
         positions = x[0, 0].numel()
@@ -71,7 +70,6 @@ class IABN1d(AdaptiveNorm):
         return mean, var
 
     def extra_repr(self) -> str:
-        """What ``print`` shows of the layer."""
         return f"{super().extra_repr()}, k={self.k}, alpha={self.alpha}, tracking={self.tracking}"
 
 

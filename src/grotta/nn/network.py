@@ -81,7 +81,6 @@ class Network(nn.Module):
             self.register_buffer(name, None if channels is None else channels.view(1, -1, 1, 1), persistent=False)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits and features of ``x``."""
         if self._caches is not None and not self._caches.found:
             return self.run(x)
         with self._one_pass:  # what a pass leaves behind must be gone before the next

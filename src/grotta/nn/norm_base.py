@@ -70,5 +70,4 @@ class AdaptiveNorm(nn.Module):
             )
 
     def extra_repr(self) -> str:
-        """What ``print`` shows of the layer."""
         return f"{self.num_features}, eps={self.eps}, affine={self.weight is not None}"

@@ -139,13 +139,11 @@ class RobustBatchNorm(AdaptiveNorm):
 
     @classmethod
     def from_bn(cls, bn: _BatchNorm, alpha: float = 0.05, gradient: Gradient | None = None, **options: Any) -> Self:
-        """The layer that continues from ``bn``'s parameters and running statistics; ``bn`` is not changed."""
         if gradient is not None:
             options["gradient"] = gradient
         return super().from_bn(bn, alpha=alpha, **options)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise ``x`` (B, C, ...); the result has its shape and dtype."""
         self.check_input(x)
         if not (torch.is_grad_enabled() and self._depends_on_trained(x)):
             if self.tracking:
@@ -204,7 +202,6 @@ class RobustBatchNorm(AdaptiveNorm):
         return normalised.to(x.dtype)
 
     def extra_repr(self) -> str:
-        """What ``print`` shows of the layer."""
         return f"{super().extra_repr()}, alpha={self.alpha}, gradient={self.gradient!r}, tracking={self.tracking}"
 
 

@@ -29,7 +29,6 @@ class BiasGuided(OutputAdaptation):
         self._try_options()
 
     def refine(self, probs: Tensor, features: Tensor) -> Output:
-        """The refined predictions, with the two numbers that decided them."""
         refined = GF.bias_guided_refine(
             probs, features, k=self.k, affinity=self.affinity, sigma=self.sigma, lam=self.lam
         )

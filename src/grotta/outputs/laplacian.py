@@ -25,6 +25,5 @@ class Laplacian(OutputAdaptation):
         self._try_options()
 
     def refine(self, probs: Tensor, features: Tensor) -> Output:
-        """The refined predictions; the imbalance score is that of the predictions as they came."""
         refined = GF.laplacian_refine(probs, features, affinity=self.affinity, k=self.k)
         return unrefined(probs)._replace(probs=refined)

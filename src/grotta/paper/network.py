@@ -1,4 +1,4 @@
-"""A source network that a recipe needs and that does not come with grotta: it is trained when it is first needed."""
+"""A source network that a recipe needs and that does not come with grotta: it is trained when first needed."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class SourceNetwork:
         domains: what it is trained on.
         model: the architecture.
         image_size: side of the images.
-        epochs: passes over them; all else as :class:`grotta.models.Recipe` has it.
+        epochs: passes over them; everything else as in :class:`grotta.models.Recipe`.
     """
 
     name: str

@@ -29,7 +29,7 @@ def named_results(scope: Scope, found: Found, variants: Variants) -> dict[str, C
 
 
 def named_accuracies(named: Mapping[str, CellResult], title: str) -> Panel:
-    """The accuracies over time, with the final ones in the names, since the figure prints no numbers otherwise."""
+    """The accuracies over time, with the final ones in the names, since the figure has no other numbers."""
     return accuracy_panel({f"{name} ({100 - r.error:.1f} %)": r for name, r in named.items()}, title)
 
 

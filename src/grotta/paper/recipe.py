@@ -1,4 +1,4 @@
-"""A table or figure as a recipe: which cells it needs, and what is made of them."""
+"""A table or figure as a recipe: the cells it needs, and what is made of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,14 +28,14 @@ class Recipe:
         cells: the cells it needs.
         blocks: what is made of those that were found, with all printed numbers to put beside them.
         methods: of its cells, if it fixes them.
-        gammas: a range of its own, which it takes when none is asked for.
-        single: options of which it takes one value.
+        gammas: its own range, used when none is given.
+        single: options of which it takes a single value.
         fixed: options that do not apply to it, besides ``methods``.
         printed: the published numbers that it brings.
-        choices: what it takes where nothing else is asked for: arguments of :func:`grotta.paper.scope.make_scope`.
-        own_scope: makes its scope from methods, seeds, quick, full and a data root, if it is not of one data set.
-        network: the source network, if it does not come with grotta; trained when it is first needed.
-        in_all: whether ``all`` includes it; recipes beyond the paper are only run when asked for by name.
+        choices: its defaults: arguments of :func:`grotta.paper.scope.make_scope`.
+        own_scope: makes its scope from methods, seeds, quick, full and a data root, if it covers several data sets.
+        network: the source network, if it does not come with grotta; it is trained when first needed.
+        in_all: whether ``all`` includes it; recipes beyond the paper are only run by name.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Recipe:
 
     @property
     def choices_note(self) -> str:
-        """What cannot be chosen for it, in a few words; ``""`` if everything can.
+        """What cannot be chosen, in a few words; ``""`` if everything can.
 
         >>> nothing = {"cells": lambda scope: [], "blocks": lambda scope, found, printed: []}
         >>> Recipe("t", "", "", **nothing, methods=("bn",), single=("seeds",)).choices_note

@@ -19,13 +19,13 @@ def save_recipe(out: Path, recipe: Recipe, scope: Scope) -> None:
 
 
 def saved_recipes(out: Path, recipes: Mapping[str, Recipe]) -> list[tuple[Recipe, Scope]]:
-    """The recipes that were asked for in a run's directory, in the order of ``recipes``; a damaged one is warned of."""
+    """The recipes that were asked for in a run, in the order of ``recipes``; a damaged one gives a warning."""
     found: dict[object, tuple[Recipe, Scope]] = {}
     for path in sorted((out / _DIRECTORY).glob("*.json")):
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             recipe, scope = recipes[content["recipe"]], Scope.from_dict(content["scope"])
-            # scopes that differ in what the recipe does not look at come to the same
+            # scopes that differ only in what the recipe ignores are the same
             key = recipe.name, frozenset(recipe.cells(scope))
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             reason = f"{type(error).__name__}: {error}"

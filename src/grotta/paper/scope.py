@@ -1,4 +1,4 @@
-"""On what a table or figure is repeated: data, networks, methods, gammas and seeds."""
+"""What a table or figure is reproduced on: data, networks, methods, gammas and seeds."""
 
 import hashlib
 import json
@@ -18,14 +18,14 @@ SOURCE = "{source}"
 
 @dataclass(frozen=True)
 class Scope:
-    """What the paper's experiments are repeated on.
+    """What the paper's experiments are reproduced on.
 
     Attributes:
         bases: a spec for each source model, with its data set, domains and network; its method and gamma do not count.
         methods: the methods compared.
         gammas: the label shifts, the largest first.
         seeds: how many runs of each cell.
-        only_gammas: no recipe may take a range of its own: these were asked for, or the stream knows none.
+        only_gammas: no recipe may use its own range: these were asked for, or the stream has no gamma.
     """
 
     bases: tuple[CellSpec, ...]
@@ -36,17 +36,15 @@ class Scope:
 
     @property
     def dataset(self) -> str:
-        """The data set's name."""
         return self.bases[0].dataset
 
     @property
     def hardest(self) -> float:
-        """The smallest gamma."""
         return min(self.gammas)
 
     @property
     def at_hardest(self) -> str:
-        """Where the label shift is hardest, in words."""
+        """The hardest label shift, in words."""
         stream = self.bases[0].stream
         if stream in WITHOUT_GAMMA:
             return f"on {'an' if stream == 'iid' else 'a'} {stream} stream"
@@ -71,7 +69,6 @@ class Scope:
         return replace(self, bases=(replace(base, domains=base.domains[:1]),), seeds=1)
 
     def to_dict(self) -> dict[str, Any]:
-        """The scope as plain JSON values."""
         bases = [{k: v for k, v in base.to_dict().items() if k != "label"} for base in self.bases]
         values = {"bases": bases, "methods": list(self.methods), "gammas": list(self.gammas), "seeds": self.seeds}
         return {**values, "only_gammas": True} if self.only_gammas else values
@@ -84,7 +81,6 @@ class Scope:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The scope that :meth:`to_dict` gave."""
         bases = tuple(CellSpec.from_dict(base) for base in values["bases"])
         if not (bases and values["methods"] and values["gammas"]):
             raise ValueError("a scope must have at least one base, one method and one gamma")
@@ -108,7 +104,7 @@ def make_scope(
 
     On PACS, OfficeHome and DomainNet, ``model`` has ``{source}`` in the place of the source domain's name, and each
     domain's model meets all others; with ``domains``, one model meets those. ``setting`` is what else a grid takes:
-    preset, stream, period, batch_size, image_size. An iid stream has one gamma, which means nothing there.
+    preset, stream, period, batch_size, image_size. An iid stream has one gamma, which it ignores.
     """
     every: dict[str, Any] = {"methods": methods, "gammas": gammas, "seeds": seeds, "full": full, "data_root": data_root}
     every |= setting

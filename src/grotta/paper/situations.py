@@ -1,4 +1,4 @@
-"""The situations of the regret matrix: what can be different about a stream, one thing at a time."""
+"""The situations of the regret matrix: they vary a stream in one way at a time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from grotta.bench.spec import CellSpec
 from grotta.data.stand_ins import GARBAGE
 from grotta.data.variants import Variant
 
-# None of shot noise, contrast and frost: these are set aside for choosing settings.
+# Not shot noise, contrast and frost: these are reserved for choosing settings.
 DOMAINS = ("motion_blur", "fog", "gaussian_noise", "jpeg_compression")
 LENGTH = 2000
 EVERY = (*DOMAINS, "snow", "defocus_blur", "zoom_blur", "brightness", "elastic_transform", "pixelate", "impulse_noise")
@@ -54,7 +54,7 @@ class Situation:
 
 
 def is_garbage(domain: str) -> bool:
-    """Whether a domain is there to disturb: its errors say nothing.
+    """Whether a domain is only there to disturb: its errors mean nothing.
 
     >>> [name for name in ("fog@3", "noise#2", "fog:Bag", "fog:Bag+Coat") if is_garbage(name)]
     ['noise#2', 'fog:Bag']

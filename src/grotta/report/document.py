@@ -12,7 +12,7 @@ SOURCES = "Data, networks, versions"
 CELLS = "A cell is one method on one stream. Its command reproduces the numbers, bit for bit with the same versions."
 WHICH_ERROR = (
     "Tables average over domains, as the paper does: each domain counts the same, however many images it has. The "
-    "error of all images, at which the curves end, is another where domains differ in length; each cell shows both."
+    "error over all images, where the curves end, is different if domains differ in length; each cell shows both."
 )
 
 
@@ -48,12 +48,10 @@ class Section:
 
     @property
     def heading(self) -> str:
-        """The title with the data."""
         return f"{self.title}: {self.where}" if self.where else self.title
 
     @property
     def tables(self) -> list[Table]:
-        """Its tables."""
         return [block for block in self.blocks if isinstance(block, Table)]
 
     @property
@@ -84,7 +82,6 @@ class Report:
 
     @property
     def results(self) -> list[CellResult]:
-        """The cells' results."""
         return [cell.result for cell in self.cells]
 
     def showing(self, results: Iterable[CellResult]) -> list[Section]:
@@ -105,15 +102,12 @@ class Report:
 
     @property
     def tables(self) -> list[Table]:
-        """The tables of all sections."""
         return [table for section in self.sections for table in section.tables]
 
     @property
     def listings(self) -> list[Listing]:
-        """The listings of all sections."""
         return [block for section in self.sections for block in section.blocks if isinstance(block, Listing)]
 
     @property
     def figures(self) -> list[Figure]:
-        """The figures of all sections."""
         return [block for section in self.sections for block in section.blocks if isinstance(block, Figure)]

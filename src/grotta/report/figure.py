@@ -13,7 +13,7 @@ from grotta.bench.store.results import CellResult
 
 Kind = Literal["line", "marked", "dots", "bubbles"]
 Scale = Literal["linear", "log", "time"]
-PALETTE = 10  # colours that a reader can tell apart; with more series they come again, dashed differently
+PALETTE = 10  # colours that a reader can tell apart; beyond that they repeat with other dashes
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Figure:
 
     @property
     def legend(self) -> list[Series]:
-        """One series of each name, in order; empty if there is only one. What dots show, their panel's title says."""
+        """One series of each name, in order; empty if there is only one. Dots are explained by their panel's title."""
         series = [s for panel in self.panels if isinstance(panel, Panel) for s in panel.series if s.kind != "dots"]
         found = {s.label: s for s in series}
         return list(found.values()) if len(found) > 1 else []
@@ -127,7 +127,7 @@ def seconds(moments: Iterable[datetime]) -> tuple[float, ...]:
 
 
 def thinned(x: npt.ArrayLike, y: npt.ArrayLike, most: int = 300) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """At most ``most`` of the points, evenly picked, the first and the last among them.
+    """At most ``most`` of the points, evenly picked, including the first and the last.
 
     >>> thinned(range(1000), range(1000), most=3)
     ((0.0, 500.0, 999.0), (0.0, 500.0, 999.0))

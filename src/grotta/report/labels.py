@@ -17,7 +17,7 @@ _PAPER_PLACES = range(0, 100, 10)  # of the ten methods that the paper compares
 
 
 def mean_error(result: CellResult) -> float:
-    """The error in per cent, averaged over domains as the paper does: each counts the same, however long it is."""
+    """The error in per cent, averaged over domains as the paper does: each counts equally, however long it is."""
     known = [error for error in result.domain_errors.values() if isfinite(error)]  # a recording may have no labels
     return fmean(known) if known else nan
 
@@ -30,7 +30,7 @@ def both_errors(result: CellResult) -> str:
 
 
 def seeds(spec: CellSpec) -> str:
-    """The two seeds of a cell, each by its name."""
+    """The two seeds of a cell, by name."""
     return f"stream seed {spec.stream_seed}, method seed {spec.seed}"
 
 
@@ -75,7 +75,7 @@ def method_colors() -> dict[str, int]:
 
 
 def is_reconstruction(method: str) -> bool:
-    """Whether a method was made from its paper alone; of one that is not installed here nothing is known."""
+    """Whether a method was made from its paper alone; False for one that is not installed here."""
     return method in list_methods() and method_class(method).reconstruction
 
 
@@ -100,7 +100,12 @@ def gamma_head(column: str) -> str:
     ('10⁻⁴', '0.5')
     """
     mantissa, exponent = f"{float(column):e}".split("e")
-    return f"10{str(int(exponent)).translate(_SUPERSCRIPT)}" if float(mantissa) == 1 else column
+    return power_of_ten(int(exponent)) if float(mantissa) == 1 else column
+
+
+def power_of_ten(exponent: int) -> str:
+    """10 to the power of ``exponent``, as it is written."""
+    return f"10{str(exponent).translate(_SUPERSCRIPT)}"
 
 
 def label_shift(stream: str, gamma: float) -> str:

@@ -1,4 +1,4 @@
-"""Published numbers as values, to be shown beside ours. Which there are is not known here: they are passed in."""
+"""Published numbers as values, to be shown beside ours. None are known here: they are passed in."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -57,7 +57,7 @@ class PrintedTable:
         return self.gain if row == best else None
 
     def note(self, row: str, column: str) -> str:
-        """Why the printed number is in doubt; ``""`` if nothing is known against it."""
+        """Why the printed number is in doubt; ``""`` if it is not."""
         return next((slip.note for slip in self.slips if (slip.row, slip.column) == (row, column)), "")
 
 
@@ -84,7 +84,6 @@ class Printed:
 
     @classmethod
     def union(cls, parts: Iterable[Self]) -> Self:
-        """All of the parts together."""
         tables: dict[str, PrintedTable] = {}
         networks: dict[str, str] = {}
         data: dict[str, str] = {}

@@ -132,8 +132,8 @@ def pivot(
         paper_row: from a row's key to the paper's name of it.
         label: from a row's key to the name shown and a mark on it.
         head: from a column's key to the name shown.
-        rivals: whether rows compete on the same streams: then they are ranked, and a row that lacks a stream is marked.
-        applies: whether a row has anything to do with a column; if not, its average does without that column.
+        rivals: whether rows compete on the same streams: they are then ranked, and a row that lacks a stream is marked.
+        applies: whether a column applies to a row; if not, the row's average leaves it out.
     """
     places: dict[tuple[str, str], list[Entry]] = defaultdict(list)
     for entry in entries:

@@ -1,4 +1,4 @@
-"""Symmetric Dirichlet draws that survive any concentration."""
+"""Symmetric Dirichlet draws that are stable for any concentration."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ def log_dirichlet(gamma: float, shape: tuple[int, int], generator: np.random.Gen
 
 
 def log_normalised(log_weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logarithms of weights, shifted such that the weights of the last axis sum to 1; -inf is a zero weight."""
+    """Logarithms of weights, shifted so that the weights along the last axis sum to 1; -inf is a zero weight."""
     shifted = log_weights - log_weights.max(axis=-1, keepdims=True)
     normalised: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return normalised

@@ -26,8 +26,8 @@ def generate(
 ) -> Stream:
     """Make a stream by ordering each domain on its own.
 
-    Each domain gets the generator of its place among the domains, so that its order depends on neither the number
-    nor the lengths of the others.
+    Each domain gets the generator of its place among the domains, so that its order depends neither on the number
+    nor on the lengths of the others.
     """
     num_classes = check_whole("num_classes", num_classes, at_least=1)
     period = check_whole("period", period, at_least=1)
@@ -52,7 +52,7 @@ def generate(
 
 
 def period_sizes(samples: int, period: int) -> NDArray[np.int64]:
-    """The sizes of round(samples / period) periods, at least one, equal but for one sample.
+    """The sizes of round(samples / period) periods, at least one, equal to within one sample.
 
     >>> period_sizes(1030, 100).tolist()
     [103, 103, 103, 103, 103, 103, 103, 103, 103, 103]

@@ -1,4 +1,4 @@
-"""Streams whose label distribution is drawn anew for each period: ptta, and exhaustive without replacement."""
+"""Streams that draw a new label distribution for each period: ptta, and exhaustive without replacement."""
 
 from collections.abc import Sequence
 
@@ -19,9 +19,9 @@ from grotta.streams.stream import Stream
 
 
 def ptta(labels: Sequence[ArrayLike], num_classes: int, gamma: float, *, period: int = 100, seed: int = 0) -> Stream:
-    """The stream of practical test-time adaptation: in each period another label distribution.
+    """The stream of practical test-time adaptation: a different label distribution in each period.
 
-    Each domain of n images gives n samples in round(n / period) periods, equal but for one sample. Period i draws
+    Each domain of n images gives n samples in round(n / period) periods, equal to within one sample. Period i draws
     ``p_i ~ Dirichlet(gamma 1_C)`` over the classes and its labels independently from p_i; the image of a label comes
     from a shuffled deck of the domain's images of that class, reshuffled when it is empty. So an image may come more
     than once, or never. A class without images in a domain has p_i = 0 there, and p_i is drawn over the others.
@@ -114,8 +114,8 @@ def _draw_from_left(
 ) -> Labels:
     """``size`` labels, one after another from p restricted to the classes left; takes them off ``left``.
 
-    A draw of an exhausted class is rejected, which leaves a draw from the others: so many labels are drawn at once,
-    and again as many as were rejected. The restriction works on logarithms: at a small gamma, p is exactly 0 for all
+    A draw of an exhausted class is rejected, which leaves a draw from the others: so many labels are drawn at once, and
+    the rejected ones are drawn again. The restriction works on logarithms: at a small gamma, p is exactly 0 for all
     classes that are left.
     """
     accepted = np.empty(0, dtype=np.int64)

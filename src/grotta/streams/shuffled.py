@@ -1,4 +1,4 @@
-"""The stream that classical test-time adaptation assumes."""
+"""The shuffled stream that classical test-time adaptation assumes."""
 
 from collections.abc import Sequence
 

@@ -40,7 +40,7 @@ class Stream:
     label_distributions: NDArray[np.float64]
     """(periods, C), all domains in order: the label distribution of each period."""
     spec: Mapping[str, Any]
-    """All that the stream was made from, as plain JSON values; the labels as their SHA-256."""
+    """Everything the stream was made from, as plain JSON values; the labels as their SHA-256."""
 
     def __post_init__(self) -> None:
         for array in (*self.indices, self.label_distributions):
@@ -51,7 +51,7 @@ class Stream:
 
     @cached_property
     def boundaries(self) -> NDArray[np.int64]:
-        """Where each domain starts in the whole stream, and at last its length: (domains + 1,)."""
+        """Where each domain starts in the whole stream, and finally its length: (domains + 1,)."""
         return np.cumsum([0, *map(len, self.indices)], dtype=np.int64)
 
     @cached_property
@@ -62,7 +62,7 @@ class Stream:
     def batches(self, batch_size: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
         """Each batch as (domain, indices), in stream order.
 
-        A batch never mixes domains: the last one of a domain is as short as what is left of it.
+        A batch never mixes domains: the last one of a domain is may be shorter.
         """
         check_whole("batch_size", batch_size, at_least=1)
         return (
@@ -72,7 +72,7 @@ class Stream:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the stream to a safetensors file; a reader sees the old file or the whole new one."""
+        """Write the stream to a safetensors file; readers see the old file or the complete new one."""
         content = (np.concatenate(self.indices), self.boundaries, self.label_distributions)
         checksum = digest(_canonical(self.spec), *content)
         # One metadata entry, because the order of several is not kept: the same stream gives the same bytes.
@@ -81,7 +81,7 @@ class Stream:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a stream that ``save`` wrote; another or a damaged file is a ``ValueError`` that says which."""
+        """Read a stream that ``save`` wrote; any other or damaged file is a ``ValueError`` that says so."""
         metadata, arrays = _read(Path(path))
         if _HEADER not in metadata:
             raise ValueError(f"{path} is a safetensors file, but not of a stream")

@@ -14,7 +14,7 @@ from grotta.bench.process import machine_memory
 from grotta.bench.spec import CellSpec
 from grotta.memory import CSTU, PBRS, CategoryBalancedBank
 
-# A domain shorter than this many times the memory is over before the memory has forgotten the domain before it.
+# A domain shorter than this many times the memory ends before the memory has forgotten the previous domain.
 LONG_ENOUGH = 3
 
 
@@ -43,7 +43,7 @@ def check_options(spec: CellSpec, data_root: Path | None) -> None:
 
 @torch.inference_mode()
 def source_agreement(model: nn.Module, adapter: methods.Adapter, images: Tensor, predictions: Tensor) -> float:
-    """The share of ``predictions`` (B,) that are those of the source network, which knows nothing of the stream."""
+    """The share of ``predictions`` (B,) that agree with the source network, which never adapts."""
     return float((model(adapter.to_input(images)).argmax(1) == predictions).float().mean())
 
 

@@ -1,13 +1,13 @@
 """The checkpoint from which an unfinished cell is resumed.
 
 Two files, each written completely or not at all: first the records so far, then the adapter. A cell is the same
-whenever it runs, so records never change once written. Whenever a kill comes, the records reach at least as far as the
-adapter, and its step count says how many of them to keep.
+whenever it runs, so records never change once written. Whenever the process is killed, the records reach at least as
+far as the adapter, and its step count says how many of them to keep.
 
-Where every domain has an adapter of its own, whose steps are counted anew, the name of the file says which domain.
+Where every domain has its own adapter, which counts its steps from zero, the name of the file says which domain it is.
 
 The adapter's file names the weights that it belongs to, the records' file the software and the data. A checkpoint that
-does not match those of now, or cannot be read, is not used: the cell starts from the beginning.
+does not match the current ones, or cannot be read, is not used: the cell starts from the beginning.
 """
 
 import json
@@ -45,7 +45,7 @@ class Saver:
         return time.monotonic() >= self._next
 
     def save(self, adapter: methods.Adapter, records: Records, domain: int = 0) -> None:
-        """Save how far a cell has come; ``domain`` is that of an adapter which started with it."""
+        """Save the progress of a cell; ``domain`` is the one that the adapter started with."""
         start = time.monotonic()
         columns = records.columns()
         made = json.dumps(_origin(self.inputs, adapter)).encode()
@@ -81,7 +81,7 @@ def restore(
             if found.get(name) != value:
                 raise ValueError(f"it was written with other {name}")
         if done > len(columns["batch"]):
-            raise ValueError("its records are cut short")
+            raise ValueError("its records are truncated")
         if columns["domain"].max(initial=0) >= len(inputs.dataset.domains):
             raise ValueError("its records are of other domains")
         records.start_from(columns, done)
@@ -106,12 +106,12 @@ def _domain_of(file: Path) -> int:
 
 
 def _adapter_files(directory: Path) -> list[Path]:
-    """The adapters in a directory by their domain; a kill between two writes may leave more than the last."""
+    """The adapters in a directory by their domain; a kill between two writes may leave more than one."""
     return sorted(directory.glob("checkpoint*.safetensors"), key=_domain_of)
 
 
 def _origin(inputs: CellInputs, adapter: methods.Adapter) -> dict[str, Any]:
-    """What records were made with, as plain JSON values, named for a message."""
+    """What records were made with, as plain JSON values, with names for messages."""
     return {
         "versions of the software": versions(adapter.device.type),
         "data (order or labels)": inputs.stream.hash,

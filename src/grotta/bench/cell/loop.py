@@ -31,7 +31,7 @@ def run_cell(task: CellTask, emit: Emit = ignore) -> CellResult:
 
     Args:
         task: the cell, and where and how to run it.
-        emit: called with ``Started`` once the cell is ours and has to be run, then with ``Progressed`` per batch.
+        emit: called with ``Started`` once the cell is locked and has to be run, then with ``Progressed`` per batch.
     """
     spec = task.spec
     check_spec(spec)
@@ -77,7 +77,7 @@ def _run(task: CellTask, directory: Path, inputs: CellInputs, emit: Emit) -> Cel
 
 
 def _steps(spec: CellSpec, inputs: CellInputs, adapter: methods.Adapter, records: Records) -> Iterator[Progress]:
-    """Give the adapter the batches that are not in the records yet, and record what it makes of each."""
+    """Feed the adapter the batches that are not in the records yet, and record what it predicts."""
     periods = inputs.periods(spec.period)
     for domain, indices in islice(inputs.stream.batches(spec.batch_size), records.batches, None):
         name, start = inputs.dataset.domains[domain], int(inputs.stream.boundaries[domain])
@@ -132,6 +132,6 @@ def _result(
 
 
 def _distinct(inputs: CellInputs) -> int:
-    """How many different images were seen if some came again, for data that somebody gathered; else 0."""
+    """How many different images were seen, for original pictures of which some came more than once; else 0."""
     repeated = inputs.dataset.provenance == "original" and inputs.distinct < len(inputs.stream)
     return inputs.distinct if repeated else 0

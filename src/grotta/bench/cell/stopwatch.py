@@ -1,4 +1,4 @@
-"""How long a cell took and how much memory: numbers that differ from run to run, in a file of their own."""
+"""Time and memory of a cell: numbers that differ from run to run, so they have their own file."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ from grotta.bench.process import peak_memory_mb
 
 
 class Stopwatch:
-    """Counts the seconds of a cell; if ``resumed``, on top of those that ``path`` has from before it was stopped."""
+    """Counts the seconds of a cell; if ``resumed``, on top of those in ``path`` from before it was stopped."""
 
     def __init__(self, path: Path, *, resumed: bool) -> None:
         self.path = path

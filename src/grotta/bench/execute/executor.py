@@ -1,4 +1,4 @@
-"""What every executor is: a way to run tasks somewhere and send their events."""
+"""The interface of executors: they run tasks somewhere and send their events."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ class Workers:
 
 @dataclass(frozen=True)
 class Executor:
-    """Runs cells somewhere.
+    """A way to run cells.
 
     Attributes:
-        run: runs the tasks, the cheapest of which come first, and sends their events in the calling thread. Each task
+        run: runs the tasks, cheapest first, and sends their events in the calling thread. Each task
             ends with ``Finished`` or ``Failure``.
         remote: cells run on other machines: an address is accepted, and the device is checked there and not here.
     """

@@ -10,7 +10,7 @@ from grotta.bench.execute.reporting import run_and_report
 
 
 def run(tasks: Sequence[CellTask], workers: Workers, emit: Emit) -> None:
-    """Run the tasks in order; those that another run has come last."""
+    """Run the tasks in order; those that another run is working on come last."""
     busy: list[CellTask] = []
     for task in tasks:
 

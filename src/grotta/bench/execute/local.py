@@ -23,7 +23,7 @@ from grotta.bench.execute.prepare import PrepareTask, shared_data
 from grotta.bench.execute.worker import COMMAND
 from grotta.bench.process import worker_environment
 
-# A cell whose worker died (killed, out of memory, a crash in native code) gets one more chance.
+# A cell whose worker died (killed, out of memory, a crash in native code) is tried once more.
 ATTEMPTS = 2
 Task = CellTask | PrepareTask
 _LAST_WORDS = 2000
@@ -95,7 +95,7 @@ class Worker:
 
 
 class Todo:
-    """The tasks that are left, for several threads: from the cheap end or the expensive one, and busy ones last."""
+    """The remaining tasks, shared by threads: taken from the cheap or the expensive end, busy ones last."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = deque((task, 1) for task in tasks)
@@ -119,7 +119,7 @@ class Todo:
 
 
 class Pool:
-    """Some workers, each driven by a thread; all events come out in the thread that calls."""
+    """Workers, each driven by a thread; all events come out in the calling thread."""
 
     def __init__(self, workers: int) -> None:
         self._workers = [Worker() for _ in range(workers)]
@@ -140,7 +140,7 @@ class Pool:
             worker.close()
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Event]:
-        """Do the tasks, cheapest first, as workers become free; yields their events until all are done."""
+        """Run the tasks, cheapest first, as workers become free; yields their events until all are done."""
         todo = Todo(tasks)
         self._threads = [
             threading.Thread(target=self._drive, args=(worker, todo, number == 0), daemon=True)
@@ -159,7 +159,7 @@ class Pool:
                 yield event
 
     def _drive(self, worker: Worker, todo: Todo, cheapest: bool) -> None:
-        """Take tasks until there are none. A thread that puts one back takes another itself, so none is left behind."""
+        """Take tasks until there are none. A thread that puts one back takes it up again itself if need be."""
         try:
             while not self._stopped and (taken := todo.take(cheapest=cheapest)) is not None:
                 self._do(worker, *taken, todo)

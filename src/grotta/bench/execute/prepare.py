@@ -1,4 +1,4 @@
-"""The images that cells share, made or found once before any cell needs them."""
+"""The images that cells share, made or found once before the cells run."""
 
 import contextlib
 from collections.abc import Sequence
@@ -38,5 +38,5 @@ def shared_data(tasks: Sequence[CellTask]) -> list[PrepareTask]:
 def prepare(task: PrepareTask, emit: Emit) -> None:
     """Make the images of a domain, if they are missing."""
     emit(Preparing(f"{task.spec.dataset} {task.domain}", task.number, task.total))
-    with contextlib.suppress(Exception):  # the cells that need them will say what is wrong
+    with contextlib.suppress(Exception):  # the cells that need them will report it
         load_dataset(replace(task.spec, domains=(task.domain,)), task.data_root, keep_decoded=True).prepare()

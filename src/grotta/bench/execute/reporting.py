@@ -1,4 +1,4 @@
-"""Running a task so that whatever comes of it is an event."""
+"""Running a task so that every outcome is an event."""
 
 import time
 import traceback
@@ -11,7 +11,7 @@ from grotta.bench.cell.task import CellTask
 from grotta.bench.events import Emit, Event, Failure, Finished, Progressed, Waiting, Warned
 from grotta.bench.store.results import cell_directory
 
-# Progress is for display: more often than this it only costs time.
+# Progress is for display: reporting it more often only costs time.
 PROGRESS_SECONDS = 0.2
 
 
@@ -33,7 +33,7 @@ def run_and_report(task: CellTask, emit: Emit, progress_seconds: float = PROGRES
         except BusyError:
             return emit(Waiting(spec))
         except BrokenPipeError:
-            raise  # nobody is listening any more
+            raise  # nobody is listening anymore
         except Exception as error:
             return emit(Failure(spec, one_line(error, cell_directory(task.out, spec)), traceback.format_exc()))
     emit(Finished(spec, result))

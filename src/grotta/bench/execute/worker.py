@@ -17,7 +17,7 @@ def main() -> None:
     """Serve tasks; after each one's events comes ``None``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which decides when we end
     outbox = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what anyone prints must not get between the events
+    os.dup2(2, 1)  # anything printed must not get mixed up with the events
 
     def send(event: Event | None) -> None:
         pickle.dump(event, outbox)

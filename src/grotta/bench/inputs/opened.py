@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 STREAMS = ("ptta", "rotta", "exhaustive", "iid", "recorded")
-WITHOUT_GAMMA = ("iid", "recorded")  # streams without a label shift that is drawn
+WITHOUT_GAMMA = ("iid", "recorded")  # streams that draw no label shift
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def load_dataset(
 
 
 def with_classes(dataset: data.DomainDataset, count: int) -> data.DomainDataset:
-    """A data set that does not know all its classes, with ``count`` of them."""
+    """A data set that does not know all its classes, extended to ``count`` of them."""
     if dataset.closed or count <= dataset.num_classes:
         return dataset
     return replace(dataset, class_names=(*dataset.class_names, *map(str, range(dataset.num_classes, count))))

@@ -13,7 +13,7 @@ from grotta.data import DamagedDataError
 
 
 class Freshness:
-    """Compares results with the code, the weights and the data of now, each looked at once."""
+    """Compares results with the current code, weights and data, each of which is read once."""
 
     def __init__(self, data_root: Path | None) -> None:
         self.data_root = data_root

@@ -1,4 +1,4 @@
-"""What a cell records: one row per batch and one prediction per image, in arrays of a size known beforehand."""
+"""What a cell records: one row per batch and one prediction per image, in preallocated arrays."""
 
 import io
 import math
@@ -129,7 +129,7 @@ class Records:
 def to_bytes(columns: Mapping[str, Column]) -> bytes:
     """``columns`` as an uncompressed npz file: the same bytes for the same columns, wherever they are written."""
     buffer = io.BytesIO()
-    np.savez(buffer, **columns)  # type: ignore[arg-type]  # numpy's stub takes the names for its own options
+    np.savez(buffer, **columns)  # type: ignore[arg-type]  # numpy's stub mistakes the names for its own options
     return buffer.getvalue()
 
 

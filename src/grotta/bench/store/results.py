@@ -49,7 +49,7 @@ class CellResult:
         provenance: of the data: ``published``, ``regenerated`` or ``original``.
         versions: of the software, and the kind of device.
         warnings: what a reader of the numbers should know.
-        distinct_images: how many different images of a data set of original pictures the stream showed, if some more
+        distinct_images: how many different images the stream showed, for original pictures of which some came more
             than once; else 0.
         directory: where the cell's files are.
         seconds, images_per_second, peak_memory_mb: NaN if unknown; they differ from run to run.
@@ -184,7 +184,7 @@ def _check_texts(content: Mapping[str, Any]) -> None:
     if not lists or not all(
         isinstance(text, str) for text in (*texts, *content["warnings"], *content["versions"].values())
     ):
-        raise ValueError(f"{RESULT} has a value of another type where a text belongs")
+        raise ValueError(f"{RESULT} has a value of another type where text belongs")
 
 
 def _check_numbers(content: Mapping[str, Any], spec: CellSpec, columns: Mapping[str, Column]) -> None:

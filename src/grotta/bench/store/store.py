@@ -12,11 +12,11 @@ from grotta.bench.store.results import CellResult, DamagedCellError, cell_direct
 
 @dataclass(frozen=True)
 class Current:
-    """What a run's directory has of a cell: a result that is current, one that is stale, or none.
+    """The state of a cell in a run's directory: a current result, a stale one, or none.
 
     Attributes:
         result: the finished cell, if it is current.
-        stale: why there is a result that does not count: damaged or out of date.
+        stale: why the result does not count: damaged or out of date.
         mark: of the result that was looked at, see :func:`grotta.bench.store.results.result_mark`.
     """
 
@@ -33,7 +33,7 @@ class Store:
         self._freshness = Freshness(data_root)
 
     def current(self, spec: CellSpec) -> Current:
-        """What there is of a cell; the one place where this is decided."""
+        """The state of a cell; the one place where this is decided."""
         directory = cell_directory(self.out, spec)
         mark = result_mark(directory)
         try:

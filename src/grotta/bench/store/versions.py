@@ -15,7 +15,7 @@ _DECIDING = ("augment.py", "functional", "memory", "methods", "models", "nn", "o
 
 
 def versions(device: str = "cpu") -> dict[str, str]:
-    """Of the software that decides the bits of a result, and the kind of device it ran on."""
+    """Versions of the software that decides the bits of a result, and the kind of device it ran on."""
     return {
         "grotta": __version__,
         "code": code_digest(),

@@ -80,7 +80,7 @@ def fetch_cifar(cifar: Cifar, official: Remote, package: str, checksums: Mapping
     with _files.locked(target), _emptied(root / f".{cifar.folder}.fetching") as folder:
         if _is_whole(cifar, target):
             return
-        # The archive, what is unpacked of it, and the arrays are there at the same time.
+        # The archive, its unpacked content and the arrays exist at the same time.
         _files.require_space(root, 3 * official.size, f"getting {cifar.folder}")
         arrays = folder / "arrays"
         try:
@@ -103,7 +103,7 @@ def fetch_cifar(cifar: Cifar, official: Remote, package: str, checksums: Mapping
 
 @contextlib.contextmanager
 def _emptied(folder: Path) -> Iterator[Path]:
-    """A folder to work in, empty at the start and gone at the end, also after a run that was killed."""
+    """A folder to work in, emptied first, even after a run that was killed, and removed at the end."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:

@@ -65,7 +65,7 @@ def read_idx(path: Path) -> Images:
             raise ValueError("the header does not fit the content")
         return values.reshape(shape)
     except (OSError, EOFError, ValueError, IndexError, lzma.LZMAError, zlib.error) as error:
-        raise DamagedDataError(f"{path} is not a whole idx file: {error}") from error
+        raise DamagedDataError(f"{path} is not a complete idx file: {error}") from error
 
 
 def _names(prefix: str) -> tuple[str, str]:

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from grotta.data.dataset import DomainDataset
-from grotta.data.decode import short_side
 from grotta.data.entry import Entry, Holding, unless_here
 from grotta.data.errors import DamagedDataError, not_found
 from grotta.data.fetch import fetch_by_hand
 from grotta.data.folders import list_classes, subfolders
 from grotta.data.options import Options
-from grotta.data.pictures import Listing, PictureDataset
+from grotta.data.pictures import Listing, picture_dataset
 
 NUM_CLASSES = 1000
 # Folders of class folders, or of pictures with a labels.json (file name -> class index).
@@ -35,7 +34,7 @@ def find_pictures(part: str, roots: Sequence[Path]) -> Path | None:
 
 
 def require_validation(roots: Sequence[Path]) -> Path:
-    """The first folder of validation pictures; an error that says where it was looked for if there is none."""
+    """The first folder of validation pictures; if there is none, an error that says where it was looked for."""
     folder = find_pictures("val", roots)
     if folder is None:
         raise not_found(ENTRY.name, roots, f"clean pictures in {' or '.join(PLACES['val'])}", ENTRY.name)
@@ -70,14 +69,14 @@ def class_folders(folder: Path) -> tuple[str, ...]:
 
 
 def open_imagenet(options: Options) -> DomainDataset:
-    """The validation pictures as the domain ``val``; the training pictures as ``train``, if they are asked for."""
+    """The validation pictures as the domain ``val``; the training pictures as ``train``, if asked for."""
     if options.domains is None or "train" not in options.domains or find_pictures("train", options.roots) is None:
         return _dataset({"val": require_validation(options.roots)}, options)
     return _dataset({part: folder for part in PLACES if (folder := find_pictures(part, options.roots))}, options)
 
 
 def open_training(options: Options) -> DomainDataset:
-    """The training pictures as domain ``train`` and the validation pictures as ``val``, those that are here."""
+    """The training pictures as domain ``train`` and the validation pictures as ``val``, whichever are available."""
     folders = {part: folder for part in PLACES if (folder := find_pictures(part, options.roots))}
     return _dataset(folders or {"val": require_validation(options.roots)}, options)
 
@@ -89,17 +88,14 @@ def _dataset(folders: dict[str, Path], options: Options) -> DomainDataset:
     named = [names for names, listing in found.values() if not (listing.folder / "labels.json").is_file()]
     if any(names != classes for names in named):
         raise ValueError(f"the class folders of {folders['val']} are not those of {folders['train']}")
-    size = options.image_size
-    dataset = PictureDataset(
+    return picture_dataset(
+        options,
         name=ENTRY.name,
         domains=options.choose(list(folders)),
         class_names=classes,
-        image_shape=(3, size, size),
         provenance="original",
         list_domain=partial(_list_domain, folders),
-        resize=short_side(size),
     )
-    return dataset.kept_decoded() if options.keep_decoded else dataset
 
 
 def _list_domain(folders: dict[str, Path], domain: str) -> Listing:
@@ -108,7 +104,7 @@ def _list_domain(folders: dict[str, Path], domain: str) -> Listing:
 
 def _find(roots: Sequence[Path]) -> Holding:
     here = tuple((part, folder) for part in ("val", "train") if (folder := find_pictures(part, roots)) is not None)
-    # Training pictures are needed for training alone: without them nothing is missing.
+    # Training pictures are only needed for training: without them nothing is missing.
     return Holding(here, ("val",) if here and here[0][0] != "val" else ())
 
 

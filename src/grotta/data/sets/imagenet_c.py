@@ -1,4 +1,4 @@
-"""ImageNet-C in its published layout, or made from whatever clean ImageNet validation pictures are here."""
+"""ImageNet-C in its published layout, or made from the clean ImageNet validation pictures that are available."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -13,7 +13,7 @@ from grotta.data.errors import DataNotFoundError
 from grotta.data.fetch import fetch_archives
 from grotta.data.folders import contents, list_classes
 from grotta.data.options import Options
-from grotta.data.pictures import Listing, PictureDataset, Pictures
+from grotta.data.pictures import Listing, Pictures, picture_dataset
 from grotta.data.regenerate import Regenerated
 from grotta.data.sets import imagenet
 from grotta.data.sets.imagenet import class_folders, find_pictures, list_clean, require_validation
@@ -57,7 +57,7 @@ def published_corruptions(folder: Path, severities: Sequence[int] = SEVERITIES) 
 
 
 def open_imagenet_c(options: Options) -> DomainDataset:
-    """The published ImageNet-C if it is here, otherwise corruptions of the clean validation pictures."""
+    """The published ImageNet-C if it is available, otherwise corruptions of the clean validation pictures."""
     domains = options.choose(BENCHMARK_DOMAINS, list_corruptions)
     published = set(domains) <= set(BENCHMARK_DOMAINS)  # no published folder holds others
     folder = find_corrupted(options.roots, domains, [options.severity]) if published else None
@@ -68,17 +68,15 @@ def open_imagenet_c(options: Options) -> DomainDataset:
     if missing:
         raise _incomplete(folder, missing[0], options.severity)
     classes = class_folders(folder / domains[0] / str(options.severity))
-    size = options.image_size
-    dataset = PictureDataset(
+    return picture_dataset(
+        options,
+        cropped=True,
         name=ENTRY.name,
         domains=domains,
         class_names=classes,
-        image_shape=(3, size, size),
         provenance="published",
         list_domain=partial(_list_corrupted, folder, options.severity, classes),
-        resize=size,  # the published pictures are cropped already
     )
-    return dataset.kept_decoded() if options.keep_decoded else dataset
 
 
 def _regenerated(domains: tuple[str, ...], options: Options) -> DomainDataset:
@@ -109,7 +107,7 @@ def _regenerated(domains: tuple[str, ...], options: Options) -> DomainDataset:
 
 
 def _begun_folders(root: Path) -> list[Path]:
-    """The folders of a root that hold published pictures, or are meant to: called ImageNet-C and not empty."""
+    """The folders of a root that hold published pictures, or should: named ImageNet-C and not empty."""
     begun = [root / place for place in PLACES if contents(root / place)]
     # a root may have any name and hold other data sets
     named = root.name in PLACES and any((root / name).is_dir() for name in BENCHMARK_DOMAINS)

@@ -1,4 +1,4 @@
-"""OfficeHome: things of offices and homes, in four styles."""
+"""OfficeHome: objects from offices and homes, in four styles."""
 
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ BY_HAND = (
 
 
 def fetch_placed_archive(filename: str, published: FolderSet, steps: str, root: Path) -> None:
-    """Unpack an archive that was downloaded by hand and put into ``root``; say how, if it was not."""
+    """Unpack an archive that was downloaded by hand into ``root``, or explain how to do that."""
     archive = root / filename
 
     def check(staging: Path) -> None:

@@ -29,7 +29,7 @@ class Shift(NamedTuple):
 
 
 def shift_degrees(class_counts: Mapping[str, int], gammas: Sequence[float], seed: int = 0) -> dict[str, list[Shift]]:
-    """The label shift of ptta streams over balanced images, by name; no network takes part.
+    """The label shift of ptta streams over balanced images, by name; no network is needed.
 
     >>> [shift] = shift_degrees({"CIFAR-10": 10}, [1e-4])["CIFAR-10"]
     >>> round(shift.imbalance, 2), 0.8 < shift.change < 1
@@ -57,7 +57,7 @@ def _blocks(scope: Scope, found: Found, printed: Printed) -> list[Block]:
     panel = Panel("Imbalance and change", "γ", "imbalance degree ID", tuple(series), x_scale="log", y_range=(0.0, 1.05))
     caption = (
         "Figure 6a: the imbalance degree of the label distributions, and as the size of the marks their change degree "
-        f"CD; {PERIODS} periods for each number of classes. The range of ID is up to √(1 − 1/C)."
+        f"CD; {PERIODS} periods for each number of classes. ID is at most √(1 − 1/C)."
     )
     gammas = [gamma_head(gamma_name(gamma)) for gamma in GAMMA_RANGE]
     heads = ("Classes", *(f"γ = {gamma}" for gamma in gammas))

@@ -21,7 +21,7 @@ ORDERS = 10
 
 
 def orders(domains: Sequence[str], count: int = ORDERS) -> list[tuple[str, ...]]:
-    """``count`` different orders of some domains, always the same ones; all orders if there are not so many.
+    """``count`` different orders of some domains, always the same ones; all orders if there are fewer.
 
     >>> orders(["a", "b"]), len(orders("abcde"))
     ([('a', 'b'), ('b', 'a')], 10)
@@ -71,7 +71,7 @@ def _blocks(scope: Scope, found: Found, printed: Printed) -> list[Block]:
 RECIPE = Recipe(
     name="table-orders",
     title="Ten orders of the domains",
-    about="Table 7: whether the order in which the domains come decides the result.",
+    about="Table 7: whether the order of the domains matters.",
     cells=_cells,
     blocks=_blocks,
     printed=read_printed(__file__),

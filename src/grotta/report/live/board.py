@@ -3,8 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -24,22 +23,7 @@ PLAIN_SECONDS = 30.0
 _BAR = 6
 
 
-class Display(Protocol):
-    """Shows events while it is entered."""
-
-    def __enter__(self) -> Self:
-        """Start showing."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop, leaving the last state on the screen."""
-
-    def __call__(self, event: Event) -> None:
-        """Show an event."""
-
-
-def make_board(specs: Sequence[CellSpec], console: Console | None = None) -> Display:
+def make_board(specs: Sequence[CellSpec], console: Console | None = None) -> "LiveBoard | PlainBoard":
     """The display that suits stderr: live on a terminal, plain otherwise."""
     console = console or Console(stderr=True)
     tracker = Tracker(specs)

@@ -35,7 +35,6 @@ class ProgressLine:
         self._say_domain()
 
     def __call__(self, progress: Progress) -> None:
-        """Show the progress."""
         if self._last is None:
             self._first, self._start = progress.images, time.monotonic()
         elif progress.domain != self._last.domain:

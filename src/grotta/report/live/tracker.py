@@ -22,7 +22,7 @@ class CellStatus:
     state: State = "queued"
     done: float = 0.0
     error: float = math.nan
-    inherited: float = 1.0  # the share that was done before this run started; all of it until the first progress
+    inherited: float = 1.0  # the share that was done before this run; all of it until the first progress
     result: CellResult | None = None
     message: str = ""
 
@@ -48,7 +48,6 @@ class Tracker:
         self._start = self.clock()
 
     def see(self, event: Event) -> None:
-        """Record an event."""
         if isinstance(event, Preparing):
             self.preparing = f"{event.what} ({event.number} of {event.total})"
             return

@@ -1,4 +1,4 @@
-"""Axes: from numbers to places, and which numbers to write beside them."""
+"""Axes: from numbers to places, and which ticks to write."""
 
 import math
 from collections.abc import Iterable
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from grotta.report.figure import Scale
+from grotta.report.labels import power_of_ten
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -16,7 +17,6 @@ _TIME_STEPS = (
     *(n * _DAY for n in (1, 2, 7, 14)),
 )
 _MONTH_STEPS = (1, 2, 3, 6, 12, 24, 60, 120)
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 Ticks = list[tuple[float, str]]
 
@@ -89,12 +89,12 @@ def _log_ticks(low: float, high: float) -> Ticks:
     """
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     plain = first >= -2 and last <= 3
-    names = {n: f"{10.0**n:g}" if plain else f"10{str(n).translate(_SUPERSCRIPT)}" for n in range(first, last + 1)}
+    names = {n: f"{10.0**n:g}" if plain else power_of_ten(n) for n in range(first, last + 1)}
     return [(float(f"1e{n}"), name) for n, name in names.items()]
 
 
 def _time_ticks(low: float, high: float, count: int) -> Ticks:
-    """Round moments: hours of a day, days or months; a day is named where it begins, or else at the first tick.
+    """Round moments: hours of a day, days or months; a day is named where it begins, otherwise at the first tick.
 
     >>> [text for _, text in _time_ticks(6 * 3600, 18 * 3600, 4)]
     ['1 Jan 06:00', '09:00', '12:00', '15:00', '18:00']

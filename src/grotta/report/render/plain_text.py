@@ -2,14 +2,13 @@
 
 import re
 
-_SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-_ASCII = str.maketrans(
-    {
-        **{"γ": "gamma", "λ": "lambda", "ζ": "zeta", "σ": "sigma", "√": "sqrt"},
-        **{"±": "+-", "†": "+", "–": "-", "−": "-", "→": "->", "↓": "v", "×": "x", "…": "...", "·": "."},
-        **{"━": "=", "⁻": "-", "’": "'"},
-    }
-)
+_POWER = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
+ASCII = {
+    **{"α": "alpha", "γ": "gamma", "Δ": "delta ", "ζ": "zeta", "λ": "lambda", "σ": "sigma", "√": "sqrt"},
+    **{"±": "+-", "†": "+", "–": "-", "—": "-", "−": "-", "→": "->", "↓": "v", "×": "x", "…": "...", "·": "."},
+    **{"━": "=", "╸": "-", "╺": "-", "’": "'"},
+    **dict(zip(_POWER, "-0123456789")),
+}
 
 
 def encodable(text: str, encoding: str) -> str:
@@ -23,6 +22,10 @@ def encodable(text: str, encoding: str) -> str:
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        powers = re.sub("10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda found: f"1e{found[1].translate(_SUPERSCRIPTS)}", text)
-        return powers.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+        powers = re.sub(f"10(?=[{_POWER}])", "1e", text)
+        return (
+            powers.translate({ord(one): words for one, words in ASCII.items()})
+            .encode(encoding, "replace")
+            .decode(encoding)
+        )
     return text

@@ -24,7 +24,7 @@ _HEAT_ROW, _HEAT_COLUMN = 24, 34
 LIGHT = ("#6b7280", "#8d5a3b", "#b8860b", "#d9620c", "#7c3aed", "#0d8276", "#be3a85", "#4d7c0f", "#1d6fd8", "#d11f1f")
 DARK = ("#9ca3af", "#c9a184", "#e3b341", "#fb923c", "#b794f6", "#2dd4bf", "#f472b6", "#a3d65c", "#6cb0ff", "#ff6b6b")
 _DASHES = ("6 4", "", "2 3", "8 3 2 3", "", "4 2", "10 4", "2 2 6 2", "", "")
-_LATER_DASHES = ("1 3", "12 3 3 3", "3 6")  # of colours that come again
+_LATER_DASHES = ("1 3", "12 3 3 3", "3 6")  # of repeated colours
 
 
 def palette(colors: tuple[str, ...], ink: str, muted: str, grid: str, paper: str) -> str:
@@ -39,7 +39,7 @@ DARK_VARIABLES = palette(DARK, ink="#e6edf3", muted="#9aa5b1", grid="#30363d", p
 
 @dataclass(frozen=True)
 class Mark:
-    """A point of a series as it is drawn, with the words that are shown on hovering over it."""
+    """A point of a series as it is drawn, with its tooltip."""
 
     x: float
     y: float
@@ -100,14 +100,14 @@ def panel_svg(
 
 
 def panel_height(panel: Panel | HeatMap) -> int:
-    """How high a panel is drawn under its title: names that read upwards need room above the axes."""
+    """The height of a panel: names that read upwards need room above the axes."""
     if isinstance(panel, HeatMap):
         return _TOP + _rise(panel.columns) + _HEAT_ROW * len(panel.rows) + 10
     return HEIGHT + _rise(name for _, name in panel.sections)
 
 
 def panel_width(panel: Panel | HeatMap) -> int:
-    """How wide a panel is drawn: a heat map has room for the number in each column."""
+    """The width of a panel: a heat map has room for the number in each column."""
     if isinstance(panel, HeatMap):
         return max(WIDTH, _heat_left(panel) + _HEAT_COLUMN * len(panel.columns) + _RIGHT)
     return WIDTH

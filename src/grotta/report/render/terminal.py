@@ -37,7 +37,7 @@ class TerminalTable:
             # styled parts, not a styled whole: that would underline the padding too
             cells = (Text().join(text(*part) for part in _parts(cell)) for cell in row.cells)
             drawn.add_row(text(row_name(row)), *cells)
-        yield text(self.table.title, "bold")  # not the table's own title, which is broken to the table's width
+        yield text(self.table.title, "bold")  # not the table's own title, which is wrapped to its width
         yield drawn
         yield from (text(note, "dim") for note in footnotes(self.table))
 

@@ -74,7 +74,7 @@ def benchmark_sections(results: Sequence[CellResult], printed: Printed = NOTHING
 
 
 def distinct(sections: Sequence[Section]) -> list[Section]:
-    """The sections; where several have the same heading, what tells them apart is added to it."""
+    """The sections; where several have the same heading, what distinguishes them is added to it."""
     alike: dict[str, list[int]] = defaultdict(list)
     for place, section in enumerate(sections):
         alike[section.heading].append(place)

@@ -32,7 +32,7 @@ def row_colors(labels: Sequence[str]) -> dict[str, int]:
     own = method_colors()
     used = {own[label] % PALETTE for label in labels if label in own}
     free = [color for color in _OTHERS if color not in used]
-    # when all are taken they come again, a palette higher: drawn with other dashes
+    # when all are taken they repeat, one palette higher: drawn with other dashes
     free += [PALETTE * (1 + turn) + color for turn in range(1 + len(labels) // PALETTE) for color in _OTHERS]
     others = dict.fromkeys(label for label in labels if label not in own)
     return {**{label: own[label] for label in labels if label in own}, **dict(zip(others, free))}
@@ -54,10 +54,7 @@ def curves(results: Sequence[CellResult], name: str = "curves") -> Figure:
     panels = tuple(
         accuracy_panel(named, label_shift(results[0].spec.stream, gamma)) for gamma, named in by_gamma.items()
     )
-    caption = (
-        "The share of right answers among all images up to that moment; of several runs, the one with the smallest "
-        "seeds."
-    )
+    caption = "The share of correct answers among all images so far; of several runs, the one with the smallest seeds."
     return Figure(
         name=name,
         title="Accumulated accuracy over time",

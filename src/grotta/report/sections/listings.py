@@ -29,7 +29,7 @@ def speed_listing(results: Sequence[CellResult]) -> Listing | None:
                 )
             )
     heads = ("Data", "Method", "Images per second, median", "Peak memory, MB", "Seconds, all cells")
-    note = "Measured on the machine that ran the cells, several at once if it was asked to; not part of any result."
+    note = "Measured on the machine that ran the cells, possibly several at once; not part of any result."
     return Listing("speed", "Time and memory", heads, tuple(rows), 0, (note,)) if rows else None
 
 

@@ -46,7 +46,7 @@ def provenance_notes(
 
 
 def _repeats(results: Sequence[CellResult]) -> list[str]:
-    """That some pictures came more than once, and which streams would not do that."""
+    """A note if some pictures came more than once, with the streams that avoid it."""
     streams = sorted({result.spec.stream for result in results if result.distinct_images})
     if not streams:
         return []
@@ -60,7 +60,7 @@ def _describe(setup: Setup, results: Sequence[CellResult]) -> str:
     data = ", ".join(sorted({_PROVENANCE.get(r.provenance, r.provenance) for r in results}))
     runs = len({(r.spec.stream_seed, r.spec.seed) for r in results})
     images = max(r.images for r in results)
-    # other data sets have pictures of one size, whatever is asked for
+    # other data sets have pictures of a fixed size
     size = f" of {setup.image_size} × {setup.image_size} pixels" if is_from_files(setup.dataset) else ""
     seen = max(r.distinct_images for r in results)
     again = f", {seen:,} different ones" if seen else ""

@@ -27,12 +27,10 @@ class Regret:
 
     @property
     def mean(self) -> float:
-        """Over its situations."""
         return fmean(self.regrets.values())
 
     @property
     def worst(self) -> float:
-        """The largest."""
         return max(self.regrets.values())
 
 

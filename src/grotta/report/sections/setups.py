@@ -1,4 +1,4 @@
-"""Setups: what the cells of one table have in common, and names that tell setups apart."""
+"""Setups: what the cells of one table have in common, and names that distinguish them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -15,29 +15,18 @@ Group = Sequence[CellResult]
 # Data sets on which each domain's own model meets the others; elsewhere there is one source model.
 TRANSFER_DOMAINS = {name: entry.domains for name, entry in ENTRIES.items() if entry.domains}
 
-_SETTINGS: dict[str, Callable[[CellResult], Any]] = {
-    "folder": lambda result: parent_folder(result.spec.dataset),
-    "source": lambda result: setup_of(result).source,
-    "model": lambda result: result.model,
-    "domains": lambda result: result.spec.domains,
-    "preset": lambda result: result.spec.preset,
-    "stream": lambda result: result.spec.stream,
-    "period": lambda result: result.spec.period,
-    "batch_size": lambda result: result.spec.batch_size,
-    "image_size": lambda result: result.spec.image_size,
-    "images": lambda result: result.spec.images or "all",
-}
-_WORDS = {
-    "folder": "in {}",
-    "source": "from {}",
-    "model": "{}",
-    "domains": "{}",
-    "preset": "preset {}",
-    "stream": "{} streams",
-    "period": "{} images per period",
-    "batch_size": "batches of {}",
-    "image_size": "image size {}",
-    "images": "{} images per domain",
+# Setting -> how it is worded, and its value for a cell.
+_SETTINGS: dict[str, tuple[str, Callable[[CellResult], Any]]] = {
+    "folder": ("in {}", lambda result: parent_folder(result.spec.dataset)),
+    "source": ("from {}", lambda result: setup_of(result).source),
+    "model": ("{}", lambda result: result.model),
+    "domains": ("{}", lambda result: result.spec.domains),
+    "preset": ("preset {}", lambda result: result.spec.preset),
+    "stream": ("{} streams", lambda result: result.spec.stream),
+    "period": ("{} images per period", lambda result: result.spec.period),
+    "batch_size": ("batches of {}", lambda result: result.spec.batch_size),
+    "image_size": ("image size {}", lambda result: result.spec.image_size),
+    "images": ("{} images per domain", lambda result: result.spec.images or "all"),
 }
 _NUMBERS = ("stream", "period", "batch_size", "image_size", "images")
 
@@ -78,21 +67,21 @@ def by_setup(results: Iterable[CellResult]) -> dict[Setup, list[CellResult]]:
 
 
 def told_apart(groups: Sequence[Group]) -> list[str]:
-    """What sets each group of cells apart from the others, ``""`` where nothing does.
+    """What distinguishes each group of cells from the others, ``""`` where nothing does.
 
     A setting is named if every group has one value of it and not all have the same; the gammas only where no setting
-    tells two groups apart.
+    distinguishes two groups.
     """
-    found = {name: values for name, read in _SETTINGS.items() if (values := _differing(groups, read))}
+    found = {name: values for name, (_, read) in _SETTINGS.items() if (values := _differing(groups, read))}
     known = [found[name] for name in ("source", "model", "domains") if name in found]
     if "source" in found and all(found["source"]) and len(set(zip(*known))) == len(set(found["source"])):
-        # the source domain decides which model it is and which domains are left
+        # the source domain determines the model and the remaining domains
         found = {name: values for name, values in found.items() if name not in ("model", "domains")}
     else:
         found.pop("source", None)
     if "domains" in found:
         found["domains"] = domain_words(found["domains"])
-    words = [[_WORDS[name].format(value) for value in values] for name, values in found.items()]
+    words = [[_SETTINGS[name][0].format(value) for value in values] for name, values in found.items()]
     if len(set(zip(*words))) < len(groups) and len({tuple(gammas(group)) for group in groups}) > 1:
         words.append([f"γ = {', '.join(gamma_head(gamma_name(g)) for g in gammas(group))}" for group in groups])
     return [", ".join(parts) for parts in zip(*words)] if words else [""] * len(groups)
@@ -117,7 +106,7 @@ def domain_words(orders: Sequence[Sequence[str]]) -> list[str]:
 
 
 def setup_names(results: Iterable[CellResult]) -> dict[Setup, str]:
-    """The data set of each setup, with what tells it from other setups on the same data."""
+    """The data set of each setup, with what distinguishes it from other setups on the same data."""
     setups: dict[str, dict[Setup, Group]] = defaultdict(dict)
     for setup, group in by_setup(results).items():
         setups[data_name(setup.dataset)][setup] = group

@@ -1,4 +1,4 @@
-"""What a reader of a report must be warned of."""
+"""What a reader of a report must be warned about."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ def reader_warnings(results: Sequence[CellResult], failures: Iterable[Failure] =
 
 
 def _mixed_code(data: str, results: Sequence[CellResult]) -> list[str]:
-    """That cells of one table were made by different code of grotta, and which rows by which."""
+    """A warning if cells of one table were made by different code of grotta, with the rows of each."""
     rows: dict[str, dict[str, None]] = defaultdict(dict)
     for result in results:
         code = " ".join(result.versions[name] for name in _CODE if name in result.versions)

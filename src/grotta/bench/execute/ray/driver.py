@@ -35,7 +35,7 @@ from grotta.bench.execute.ray.node_data import SentInputs, inputs_to_send
 from grotta.bench.store.results import cell_directory
 from grotta.bench.store.store import hold_cell, newer_result
 
-# Nodes of a cluster come and go; a cell that takes its worker down every time must end all the same.
+# Nodes of a cluster come and go, but a cell that always kills its worker must end too.
 ATTEMPTS = 4
 POLL_SECONDS = 0.2
 
@@ -63,7 +63,6 @@ class Driver:
         self.mailbox = ray.remote(Mailbox).options(num_cpus=0, scheduling_strategy=beside).remote()
 
     def run(self) -> None:
-        """Run all cells."""
         make_data(self.tasks, emit=self.emit)
         self.todo = deque((task, 1) for task in self._with_inputs())
         self._send_data([node["NodeID"] for node in self.ray.nodes() if node["Alive"] and node["Resources"].get("CPU")])
@@ -92,7 +91,7 @@ class Driver:
                 yield replace(task, open_inputs=known[key])
 
     def _send_data(self, nodes: Sequence[str]) -> None:
-        """Send nodes the data that they lack; a node that cannot receive it says so when a cell comes to it."""
+        """Send nodes the data that they lack; one that cannot receive it reports that when it gets a cell."""
         inputs = [task.open_inputs for task, _ in self.todo if isinstance(task.open_inputs, SentInputs)]
         extracts = dict.fromkeys(extract for sent in inputs for extract in sent.extracts)
         answers = self._ask(lacking_on_node, nodes, list(extracts))
@@ -104,7 +103,7 @@ class Driver:
             self.problems |= self._ask(receive_on_node, takers, extract, parts)
 
     def _ask(self, function: Any, nodes: Sequence[str], *arguments: Any) -> dict[str, Any]:
-        """Call a function on nodes, whatever else they are running; a node that is lost gives no answer."""
+        """Call a function on nodes, whatever else they are running; a lost node does not answer."""
         affinity = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         asked = self.ray.remote(function)
         options = {"num_cpus": 0, "max_retries": 0}
@@ -119,7 +118,7 @@ class Driver:
         return answers
 
     def _hand_out(self) -> None:
-        """Start as many cells as there is room for; one that another run has goes to the end."""
+        """Start as many cells as there is room for; those that another run is working on go to the end."""
         room = (self.workers or int(self.ray.cluster_resources().get("CPU", 1))) - len(self.flying)
         for _ in range(len(self.todo)):
             if room <= 0:
@@ -156,7 +155,7 @@ class Driver:
         return list(landed)
 
     def _take_in(self, reference: Any) -> None:
-        """Write the files of a finished cell, report a failed one, and run again what died with its worker or node."""
+        """Write the files of a finished cell, report a failed one, and retry one that died with its worker or node."""
         task, number, held = self.flying.pop(reference)
         with held:
             try:
@@ -211,7 +210,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
         local: dict[str, Any] = {} if address else {"include_dashboard": False}
         try:
             ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **local)
-        except Exception as error:  # Ray has another type for each way in which this fails
+        except Exception as error:  # Ray raises a different type for each way in which this fails
             where = f"reach the Ray cluster at {address}" if address else "start Ray on this machine"
             raise ConnectionError(f"cannot {where}: {one_line(error)}") from error
     try:

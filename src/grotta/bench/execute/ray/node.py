@@ -30,19 +30,18 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Lacking:
-    """A cell came to a node without its data: one that joined late, or whose cache was emptied."""
+    """A node got a cell without having its data: it joined late, or its cache was emptied."""
 
     node: str
 
 
 class Mailbox:
-    """Events on their way from the nodes to the driver; lives as an actor beside the driver."""
+    """Events on their way from the nodes to the driver; an actor on the driver's node."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
 
     def put(self, event: Event) -> None:
-        """Leave an event."""
         self.events.append(event)
 
     def take(self) -> list[Event]:
@@ -52,7 +51,7 @@ class Mailbox:
 
 
 def scratch_name(out: Path) -> str:
-    """The start of the names of the nodes' directories for the cells of a run: the same for whoever resumes the run."""
+    """The prefix of the nodes' directories for the cells of a run; a resumed run has the same one."""
     run = f"{platform.node()}:{out.resolve()}".encode()
     return f"grotta-{hashlib.blake2b(run, digest_size=8).hexdigest()}"
 
@@ -93,7 +92,7 @@ def run_on_node(task: CellTask, scratch: str, mailbox: Any) -> Delivery | Failur
 
     out = Path(tempfile.gettempdir()) / f"{scratch}-{task.spec.id}"
     directory = cell_directory(out, task.spec)
-    # a result that an earlier driver left here was never checked against the data of now
+    # a result that an earlier driver left here was never checked against the current data
     here = replace(task, out=out, data_root=None, wait=True, mark=result_mark(directory))
     run_and_report(here, send)
     [end] = ends

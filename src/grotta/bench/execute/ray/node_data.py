@@ -57,7 +57,7 @@ class Extract:
             yield np.fromfile(self.path, np.uint8, count, offset=self.start + start)
 
     def receive(self, parts: Iterable[Bytes]) -> None:
-        """Put the bytes into this machine's cache unless it has them; completely or not at all, and once."""
+        """Put the bytes into this machine's cache unless it has them; completely or not at all, and only once."""
         if self.place() is not None:
             return
         path = self._received()
@@ -101,7 +101,6 @@ class SentImages:
     shapes: Mapping[str, tuple[int, ...]]
 
     def __call__(self, domain: str) -> Images:
-        """The images of a domain."""
         path, start = _here(self.extracts[domain])
         return np.memmap(path, np.uint8, "r", start, self.shapes[domain])
 
@@ -113,7 +112,6 @@ class SentLabels:
     labels: Mapping[str, Labels]
 
     def __call__(self, domain: str) -> Labels:
-        """The labels of a domain."""
         return self.labels[domain].copy()
 
 
