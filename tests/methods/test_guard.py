@@ -73,7 +73,7 @@ def test_a_guarded_method_keeps_the_contract(check, monkeypatch):
     def guarded(name, model, *args, **options):
         return create(name, model, *args, **{"guard": True, **options})
 
-    monkeypatch.setattr(checks, "create", guarded)
+    monkeypatch.setattr(checks.contract, "create", guarded)
     checks.CHECKS[check]("tent")
 
 
