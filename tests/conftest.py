@@ -21,6 +21,14 @@ MakeResult = Callable[..., CellResult]
 BATCH = 10
 
 
+@pytest.fixture(autouse=True, scope="session")
+def cells_without_garbage_collection() -> Iterator[None]:
+    """A cell starts with a full collection, so that its peak of memory is its own: too slow for hundreds of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("grotta.bench.cell.loop.forget_peak_memory", lambda: None)
+        yield
+
+
 def batches_of(domains: int) -> list[int]:
     """How many batches each domain has: they differ, so that no mean over domains is one over images."""
     return [10 + 10 * place for place in range(domains)]

@@ -8,54 +8,26 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from grotta.bench import CellResult, Failure
 from grotta.bench.events import Emit
 from grotta.bench.plan import Plan
 from grotta.bench.run import run_plan
-from grotta.cli import main
 
 Grotta = Callable[..., int]
 
 
-@pytest.fixture(scope="module")
-def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("data")
-    folder = root / "CIFAR-10-C"
-    folder.mkdir()
-    random = np.random.default_rng(0)
-    np.save(folder / "labels.npy", random.integers(0, 10, 5 * 70))
-    np.save(folder / "fog.npy", random.integers(0, 256, (5 * 70, 32, 32, 3), np.uint8))
-    return root
-
-
 @pytest.fixture
-def grotta_bench(tmp_path: Path, data_root: Path, monkeypatch: pytest.MonkeyPatch) -> Grotta:
+def grotta_bench(tmp_path: Path, data_root: Path, command_line: Grotta, monkeypatch: pytest.MonkeyPatch) -> Grotta:
     def inline(plan: Plan, on_event: Emit) -> list[CellResult | Failure]:
         return run_plan(replace(plan, executor="inline"), on_event)
 
-    def call(*words: str, **options: str) -> int:
-        values = {
-            "dataset": "cifar10-c",
-            "methods": "source,bn",
-            "gammas": "1e-1,1e-4",
-            "domains": "fog",
-            "model": "fashion_resnet8",
-            "out": str(tmp_path / "out"),
-            "data-root": str(data_root),
-            **options,
-        }
-        with pytest.raises(SystemExit) as stop:
-            main(["bench", *words, *(word for key, value in values.items() for word in (f"--{key}", value))])
-        assert isinstance(stop.value.code, int)
-        return stop.value.code
-
-    monkeypatch.setattr(
-        "grotta.commands.running.run_plan", inline
-    )  # processes are tested where they are; here, what is made of them
-    return call
+    # processes are tested elsewhere; here, what is made of them
+    monkeypatch.setattr("grotta.commands.running.run_plan", inline)
+    usual = {"dataset": "cifar10-c", "methods": "source,bn", "gammas": "1e-1,1e-4", "domains": "fog"}
+    usual |= {"model": "fashion_resnet8", "out": str(tmp_path / "out"), "data-root": str(data_root)}
+    return lambda *words, **options: command_line("bench", *words, **(usual | options))
 
 
 def test_it_ends_with_the_table_and_the_report(
@@ -68,6 +40,7 @@ def test_it_ends_with_the_table_and_the_report(
     assert f"Report: {tmp_path / 'out' / 'report.html'}" in shown.out
     assert (tmp_path / "out" / "report.html").stat().st_size > 1000
     assert "[4/4]" in shown.err
+    assert re.search(r"Cells took \d+:\d\d in total on all workers: .*(bn|source) \d+ %", shown.err)
 
 
 def test_a_second_call_prints_the_same_table(grotta_bench: Grotta, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,17 +128,24 @@ def test_an_output_that_cannot_be_written_is_one_line_and_code_1(
     assert len(shown.err.strip().splitlines()) == 1
 
 
-def test_an_ascii_terminal_gets_the_table(data_root: Path, tmp_path: Path) -> None:
-    words = (
-        "--dataset cifar10-c --methods source,bn --gammas 1e-1,1e-4 --domains fog --model fashion_resnet8 --workers 1"
-    )
-    call = [sys.executable, "-m", "grotta", "bench", *words.split(), "--out", tmp_path, "--data-root", data_root]
+def test_an_ascii_terminal_gets_the_table(grotta_bench: Grotta, data_root: Path, tmp_path: Path) -> None:
+    grotta_bench()  # so that the process finds the cells finished
+    words = "--dataset cifar10-c --methods source,bn --gammas 1e-1,1e-4 --domains fog --model fashion_resnet8"
+    call = [
+        sys.executable,
+        "-m",
+        "grotta",
+        "bench",
+        *words.split(),
+        "--out",
+        tmp_path / "out",
+        "--data-root",
+        data_root,
+    ]
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    done = subprocess.run(call, env=environment, capture_output=True, check=True)
-    shown = done.stdout.decode("ascii")
+    shown = subprocess.run(call, env=environment, capture_output=True, check=True).stdout.decode("ascii")
     assert "gamma" in shown
     assert "Source" in shown
-    assert re.search(r"Cells took \d+:\d\d in total on all workers: .*(bn|source) \d+ %", done.stderr.decode("ascii"))
 
 
 def test_a_full_disk_keeps_the_outcome_and_names_the_file(

@@ -20,36 +20,11 @@ from grotta.report.command import command
 Grotta = Callable[..., int]
 
 
-@pytest.fixture(scope="module")
-def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("data")
-    folder = root / "CIFAR-10-C"
-    folder.mkdir()
-    random = np.random.default_rng(0)
-    np.save(folder / "labels.npy", random.integers(0, 10, 5 * 70))
-    for domain in ("fog", "snow"):
-        np.save(folder / f"{domain}.npy", random.integers(0, 256, (5 * 70, 32, 32, 3), np.uint8))
-    return root
-
-
 @pytest.fixture
-def grotta_run(tmp_path: Path, data_root: Path) -> Grotta:
-    def call(*words: str, **options: str) -> int:
-        values = {
-            "method": "tent",
-            "dataset": "cifar10-c",
-            "domains": "fog,snow",
-            "model": "fashion_resnet8",
-            "out": str(tmp_path),
-            "data-root": str(data_root),
-            **options,
-        }
-        with pytest.raises(SystemExit) as stop:
-            main(["run", *words, *(word for key, value in values.items() for word in (f"--{key}", value))])
-        assert isinstance(stop.value.code, int)
-        return stop.value.code
-
-    return call
+def grotta_run(tmp_path: Path, data_root: Path, command_line: Grotta) -> Grotta:
+    usual = {"method": "tent", "dataset": "cifar10-c", "domains": "fog,snow", "model": "fashion_resnet8"}
+    usual |= {"out": str(tmp_path), "data-root": str(data_root)}
+    return lambda *words, **options: command_line("run", *words, **(usual | options))
 
 
 def test_one_cell_is_run_and_shown(grotta_run: Grotta, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,20 +13,20 @@ ROWS = range(40)
 
 
 def test_a_severity_is_that_of_the_corruption():
-    data = load("fashion-c", domains=["brightness@1", "brightness", "brightness@3"])
+    data = load("fashion-c", domains=["pixelate@1", "pixelate", "pixelate@3"])
     clean = load_clean("fashion")[0].permute(0, 2, 3, 1).numpy()[:40]
-    for domain, severity in (("brightness@1", 1), ("brightness", 5), ("brightness@3", 3)):
-        made = torch.from_numpy(corrupt(clean, "brightness", severity)).permute(0, 3, 1, 2)
+    for domain, severity in (("pixelate@1", 1), ("pixelate", 5), ("pixelate@3", 3)):
+        made = torch.from_numpy(corrupt(clean, "pixelate", severity)).permute(0, 3, 1, 2)
         assert torch.equal(data.images(domain, ROWS), made)
     assert len({data.identity(domain) for domain in data.domains}) == 3
 
 
 def test_a_domain_that_comes_back_shows_the_same_pictures():
-    data = load("fashion-c", domains=["brightness", "clean", "brightness#2"])
-    plain = load("fashion-c", domains=["brightness"])
-    assert torch.equal(data.images("brightness#2", ROWS), plain.images("brightness", ROWS))
-    assert data.identity("brightness#2") == data.identity("brightness") == plain.identity("brightness")
-    assert data.domains == ("brightness", "clean", "brightness#2")
+    data = load("fashion-c", domains=["pixelate", "clean", "pixelate#2"])
+    plain = load("fashion-c", domains=["pixelate"])
+    assert torch.equal(data.images("pixelate#2", ROWS), plain.images("pixelate", ROWS))
+    assert data.identity("pixelate#2") == data.identity("pixelate") == plain.identity("pixelate")
+    assert data.domains == ("pixelate", "clean", "pixelate#2")
 
 
 def test_some_classes_are_the_pictures_with_these_labels():

@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from grotta.methods import create
+
 Weights = dict[str, Tensor]
 Norm = Callable[[Tensor, str, Weights], Tensor]
 
@@ -99,6 +101,22 @@ class ByHand:
         """Random images whose pixels are exact in every floating-point type that a memory may keep them in."""
         generator = torch.Generator().manual_seed(seed)
         return torch.randint(257, (n, 3, size, size), generator=generator).to(dtype) / 256
+
+    @classmethod
+    def assert_adam_on(cls, method: str, objective: Callable[[Tensor], Tensor]) -> None:
+        """Each step predicts on batch statistics, then takes one step of Adam down ``objective(logits)``."""
+        net = cls.net()
+        adapter = create(method, net, lr=0.01)
+        weights, adam = cls.leaf_weights(net), cls.Adam(lr=0.01)
+        for step in range(3):
+            x = cls.images(7, seed=step)
+            logits, _ = cls.forward(weights, x)
+            torch.testing.assert_close(adapter(x), logits.softmax(1).detach(), rtol=0, atol=1e-10)
+            loss = objective(logits)
+            assert adapter.last is not None
+            assert adapter.last.loss == pytest.approx(loss.item(), abs=1e-10)
+            adam.step(weights, loss, cls.affine)
+            cls.assert_same(adapter.student, weights, cls.affine)
 
     @staticmethod
     def assert_same(network: nn.Module, w: Weights, names: Iterable[str], atol: float = 1e-10) -> None:

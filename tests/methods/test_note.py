@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from grotta.methods import create, load
+from grotta.methods import create
 
 
 def softshrink_by_hand(value, threshold):
@@ -97,18 +97,6 @@ def test_updates_come_every_64_samples_whatever_the_batches_are(by_hand):
     # samples seen after these calls: 64, 128, 328 (192, 256 and 320 are in that batch)
     assert updates_after == {63: 1, 66: 1, 67: 3}
     assert adapter.last.bank_size == 64
-
-
-def test_the_count_of_samples_survives_saving(by_hand, tmp_path):
-    net = by_hand.net()
-    adapter = create("note", net)
-    adapter(by_hand.images(40))
-    adapter.save(tmp_path / "adapter")
-    loaded = load(tmp_path / "adapter", net)
-    for size, adapted in ((23, False), (1, True)):
-        x = by_hand.images(size, seed=size)
-        assert loaded(x).equal(adapter(x))
-        assert loaded.last.adapted is adapter.last.adapted is adapted
 
 
 def test_official_settings_differ_in_the_learning_rate(by_hand):

@@ -1,4 +1,3 @@
-import pytest
 import torch
 
 from grotta.methods import create
@@ -13,17 +12,7 @@ def hard_cross_entropy_by_hand(logits):
 
 
 def test_output_is_the_prediction_of_before_the_update_and_the_update_is_adam_on_hard_labels(by_hand):
-    net = by_hand.net()
-    adapter = create("pl", net, lr=0.01)
-    weights, adam = by_hand.leaf_weights(net), by_hand.Adam(lr=0.01)
-    for step in range(3):
-        x = by_hand.images(7, seed=step)
-        logits, _ = by_hand.forward(weights, x)
-        torch.testing.assert_close(adapter(x), logits.softmax(1).detach(), rtol=0, atol=1e-10)
-        loss = hard_cross_entropy_by_hand(logits)
-        assert adapter.last.loss == pytest.approx(loss.item(), abs=1e-10)
-        adam.step(weights, loss, by_hand.affine)
-        by_hand.assert_same(adapter.student, weights, by_hand.affine)
+    by_hand.assert_adam_on("pl", hard_cross_entropy_by_hand)
 
 
 def test_unsure_labels_count_in_full(by_hand):

@@ -10,7 +10,7 @@ import grotta
 from grotta.checks import batches, same_state, small_model
 from grotta.methods.turns import Turns
 
-THREADS, CALLS = 8, 200  # each; the quick tests share 80 calls
+THREADS, CALLS = 8, 200  # each; the quick tests share 40 calls
 
 
 def many_threads(work, count=THREADS):
@@ -34,13 +34,13 @@ def test_calls_from_many_threads_give_the_results_of_some_serial_order(method):
 
     def call(_):
         results = []
-        for _ in range(80 // THREADS):
+        for _ in range(40 // THREADS):
             results.append(adapter(x).numpy().tobytes())
             assert (adapter.predict(x).sum(1) - 1).abs().max() < 1e-5
         return results
 
     results = [result for each in many_threads(call) for result in each]
-    assert sorted(results) == sorted(alone(x).numpy().tobytes() for _ in range(80))
+    assert sorted(results) == sorted(alone(x).numpy().tobytes() for _ in range(40))
     assert same_state(adapter.state_dict(), alone.state_dict())
 
 

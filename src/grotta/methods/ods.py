@@ -22,7 +22,7 @@ class ODS(Tent):
     3. One gradient step on the affine parameters down the mean over X_t of w H(P), with H the entropy,
        w = 1 / (C q_y) and y = argmax Z.
 
-    No code of ODS is public. Assumptions, where its paper leaves a choice or is ambiguous:
+    No code of ODS is public. Assumed here, where its paper leaves a choice or is ambiguous:
 
     - the base method is TENT, its statistics those of the batch, its optimizer Adam;
     - the tracker is this moving average, its momentum is 0.9, and the batch itself counts before it is weighted

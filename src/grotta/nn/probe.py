@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.instancenorm import _InstanceNorm
 
 from grotta.nn.share import tensors_in, without_hooks
 
 BATCH = 2
 _USUAL_SIZES = (32, 224)
+# What normalisation layers of torch itself do: they change values, of which there are none here.
+_KEEP_SHAPE = {kind.forward for kind in (_BatchNorm, _InstanceNorm, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)}
 
 
 class Probed(NamedTuple):
@@ -58,6 +62,8 @@ def _probe(model: nn.Module) -> Probed | None:
             return None
         ran: dict[str, int] = {}
         for name, layer in twin.named_modules():
+            if type(layer).forward in _KEEP_SHAPE:
+                vars(layer)["forward"] = _same  # on the meta device normalisation takes longer than all the rest
             if (outputs := outputs_of(layer)) is not None:
                 layer.register_forward_hook(_noting(ran, name, outputs))
         floating = (p.dtype for p in twin.parameters() if p.is_floating_point())
@@ -69,6 +75,10 @@ def _probe(model: nn.Module) -> Probed | None:
             except Exception:
                 continue
     return None
+
+
+def _same(x: Tensor) -> Tensor:
+    return x
 
 
 def _noting(ran: dict[str, int], name: str, outputs: int) -> Any:

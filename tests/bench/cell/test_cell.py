@@ -22,6 +22,8 @@ from grotta.bench.store.store import hold_cell
 
 Make = Callable[..., CellSpec]
 Contents = Callable[[Path], dict[str, bytes]]
+OwnFiles = tuple[Path, Path]
+Change = Callable[[Path, Path], None]
 
 
 class StoppedError(Exception):
@@ -107,7 +109,7 @@ def test_resuming_does_not_repeat_what_is_done(tmp_path: Path, data_root: Path, 
 def test_a_kill_between_the_two_files_of_a_checkpoint_does_no_harm(
     tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents
 ) -> None:
-    spec = make_spec("grotta")
+    spec = make_spec("tent")
     run_cell(CellTask(spec, tmp_path / "whole", data_root))
     for name, batches in (("early", 3), ("late", 5)):
         with pytest.raises(StoppedError):
@@ -178,15 +180,10 @@ def other_weights(folder: Path, weights: Path) -> None:
     ],
 )
 def test_a_checkpoint_of_other_data_or_weights_is_not_used(
-    tmp_path: Path,
-    own_files: tuple[Path, Path],
-    make_spec: Make,
-    contents: Contents,
-    change: Callable[[Path, Path], None],
-    message: str,
+    tmp_path: Path, own_files: OwnFiles, make_spec: Make, contents: Contents, change: Change, message: str
 ) -> None:
     root, weights = own_files
-    spec = make_spec("grotta", model="fashion_resnet8@weights.safetensors")
+    spec = make_spec("tent", model="fashion_resnet8@weights.safetensors")
     with pytest.raises(StoppedError):
         run_cell(CellTask(spec, tmp_path / "out", root, checkpoint_seconds=0), stop_after(5))
     change(root / "CIFAR-10-C", weights)
@@ -243,12 +240,7 @@ def test_a_finished_cell_is_read_and_not_run(
     ],
 )
 def test_a_cell_of_other_weights_labels_or_images_runs_again(
-    tmp_path: Path,
-    own_files: tuple[Path, Path],
-    make_spec: Make,
-    contents: Contents,
-    change: Callable[[Path, Path], None],
-    message: str,
+    tmp_path: Path, own_files: OwnFiles, make_spec: Make, contents: Contents, change: Change, message: str
 ) -> None:
     root, weights = own_files
     spec = make_spec("bn", model="fashion_resnet8@weights.safetensors")

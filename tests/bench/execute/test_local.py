@@ -1,5 +1,6 @@
 """Real processes: what they give, and what happens when they are killed."""
 
+import json
 import os
 import random
 import signal
@@ -34,14 +35,22 @@ run_grid([CellSpec.from_json(spec) for spec in specs], out, data_root=root, work
 
 # A limit on the size of files makes writing fail as a full disk does.
 FULL = """
-import resource, sys
+import json, resource, sys
 from grotta.bench import CellSpec, run_grid
-out, root, spec, size, seconds = sys.argv[1:]
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
-how = {"executor": "inline", "data_root": root, "checkpoint_seconds": float(seconds)}
-[outcome] = run_grid([CellSpec.from_json(spec)], out, **how)
-print(outcome.message)
+root, unlimited = sys.argv[1], resource.RLIM_INFINITY
+for out, spec, size, seconds in json.loads(sys.argv[2]):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, unlimited))
+    how = {"executor": "inline", "data_root": root, "checkpoint_seconds": seconds}
+    [outcome] = run_grid([CellSpec.from_json(spec)], out, **how)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (unlimited, unlimited))
+    print(outcome.message)
 """
+FULL_CASES = {  # file that cannot be written -> limit, seconds between checkpoints
+    "checkpoint.npz": (3_000, 0.0),
+    "checkpoint.safetensors": (12_000, 0.0),
+    "records.npz": (3_000, 1e9),
+    "result.json": (7_000, 1e9),
+}
 
 
 def process_of(event: Started) -> int:
@@ -57,7 +66,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, data_root: Path, make_spec: 
 
 
 def grid(make_spec: Make) -> list[CellSpec]:
-    return [make_spec(method, batch_size=10) for method in ("source", "tent", "grotta")]
+    return [make_spec(method, batch_size=10, domains=("fog",)) for method in ("source", "tent", "grotta")]
 
 
 def test_processes_give_the_same_bytes_and_survive_the_death_of_one(
@@ -119,33 +128,31 @@ def table(out: Path, page: Path) -> bytes:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no limit on the size of files")
-@pytest.mark.parametrize(
-    ("file", "size", "seconds"),
-    [
-        ("checkpoint.npz", 3_000, 0.0),
-        ("checkpoint.safetensors", 12_000, 0.0),
-        ("records.npz", 3_000, 1e9),
-        ("result.json", 7_000, 1e9),
-    ],
-)
 def test_a_file_that_cannot_be_written_leaves_nothing_that_counts_and_no_litter(
-    tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents, file: str, size: int, seconds: float
+    tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents
 ) -> None:
     weights = tmp_path / "net.safetensors"
-    detour = "/." * (2000 if file == "result.json" else 1)  # makes that file longer than the records
     save_file(models.create_model("fashion_resnet8", num_classes=10, seed=1).state_dict(), weights)
-    spec = make_spec("grotta", domains=("fog",), model=f"fashion_resnet8@{detour}{weights}")
-    words = [str(tmp_path / "out"), str(data_root), spec.to_json(), str(size), str(seconds)]
-    run = subprocess.run([sys.executable, "-c", FULL, *words], capture_output=True, text=True, check=True)
-    directory = cell_directory(tmp_path / "out", spec)
-    assert "File too large" in run.stdout
-    assert str(directory) in run.stdout
-    assert load_results(tmp_path / "out") == []
-    assert not (directory / file).exists()
-    assert not list(directory.glob("*.part"))
-    for out in ("out", "whole"):
-        run_grid([spec], tmp_path / out, executor="inline", data_root=data_root)
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    specs = {}
+    for file in FULL_CASES:
+        detour = "/." * (2000 if file == "result.json" else 1)  # makes that file longer than the records
+        specs[file] = make_spec("grotta", domains=("fog",), model=f"fashion_resnet8@{detour}{weights}")
+    cases = [(str(tmp_path / file), specs[file].to_json(), *limits) for file, limits in FULL_CASES.items()]
+    words = [sys.executable, "-c", FULL, str(data_root), json.dumps(cases)]
+    messages = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    run_grid(list(dict.fromkeys(specs.values())), tmp_path / "whole", executor="inline", data_root=data_root)
+    whole = contents(tmp_path / "whole")
+    for (file, spec), message in zip(specs.items(), messages, strict=True):
+        out = tmp_path / file
+        directory = cell_directory(out, spec)
+        assert "File too large" in message
+        assert str(directory) in message
+        assert load_results(out) == []
+        assert not (directory / file).exists()
+        assert not list(directory.glob("*.part"))
+        run_grid([spec], out, executor="inline", data_root=data_root)
+        assert contents(out).items() <= whole.items()
+        assert len(contents(out)) == 2
 
 
 def test_two_runs_at_once_in_one_directory_share_the_work(

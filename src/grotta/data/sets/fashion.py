@@ -4,7 +4,7 @@ import gzip
 import lzma
 import zlib
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -32,6 +32,7 @@ CLASS_NAMES = (
 # Folders inside a data root: our own downloads, torchvision's. Last, the Debian package dataset-fashion-mnist.
 FOLDERS = ("fashion-mnist", "FashionMNIST/raw", "fashion", ".")
 SYSTEM_FOLDER = Path("/usr/share/datasets/fashion-mnist")
+ASSETS = Path(str(files("grotta.data") / "assets" / "fashion"))
 
 _UNPACK: dict[str, Callable[[bytes], bytes]] = {".xz": lzma.decompress, ".gz": gzip.decompress, "": bytes}
 
@@ -45,8 +46,7 @@ def find(split: Split, roots: Sequence[Path]) -> tuple[Path, Reader] | None:
     ((10000, 32, 32, 3), [9, 2, 1, 1, 6])
     """
     if split == "test":
-        assets = Path(str(files("grotta.data") / "assets" / "fashion"))
-        return assets, partial(_read, assets, "t10k")
+        return ASSETS, _read_bundled
     folders = [root / name for root in roots for name in FOLDERS] + [SYSTEM_FOLDER]
     for folder in folders:
         if all(_file(folder, name) for name in _names("train")):
@@ -85,6 +85,14 @@ def _read(folder: Path, prefix: str) -> tuple[Images, Labels]:
         raise DamagedDataError(f"{images} has shape {grey.shape}, but {labels} has {len(targets)} labels")
     padded = np.pad(grey, ((0, 0), (2, 2), (2, 2)))
     return np.repeat(padded[..., None], 3, axis=3), targets.astype(np.int64)
+
+
+@lru_cache(maxsize=1)
+def _read_bundled() -> tuple[Images, Labels]:
+    images, labels = _read(ASSETS, "t10k")
+    for array in (images, labels):
+        array.setflags(write=False)
+    return images, labels
 
 
 # Official address, and the md5 sums on its page.
