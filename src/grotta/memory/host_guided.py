@@ -45,22 +45,18 @@ class HostGuidedMemory:
 
     @property
     def nbytes(self) -> int:
-        """Bytes reserved for images."""
         return self._store.nbytes
 
     @property
     def image_shape(self) -> tuple[int, ...] | None:
-        """(ch, H, W) of the images, None before the first."""
         return self._store.image_shape
 
     def mark(self) -> None:
-        """Remember the present contents, for :meth:`roll_back`."""
         self._store.mark()
         own = {name: value for name, value in vars(self).items() if name not in ("_store", "_marked")}
         self._marked = copy.deepcopy(own)
 
     def roll_back(self) -> None:
-        """Go back to the contents that were marked."""
         self._store.roll_back()
         vars(self).update(copy.deepcopy(self._marked))
 
