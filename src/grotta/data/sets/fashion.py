@@ -88,11 +88,15 @@ def _read(folder: Path, prefix: str) -> tuple[Images, Labels]:
 
 
 @lru_cache(maxsize=1)
-def _read_bundled() -> tuple[Images, Labels]:
+def _decode_bundled() -> tuple[Images, Labels]:
     images, labels = _read(ASSETS, "t10k")
-    for array in (images, labels):
-        array.setflags(write=False)
+    images.setflags(write=False)
     return images, labels
+
+
+def _read_bundled() -> tuple[Images, Labels]:
+    images, labels = _decode_bundled()
+    return images, labels.copy()
 
 
 # Official address, and the md5 sums on its page.
