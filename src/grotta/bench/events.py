@@ -10,9 +10,9 @@ from grotta.bench.store.results import CellResult
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a cell has come: images seen and wrong answers among them, overall and in the current domain.
+    """The progress of a cell: images seen and wrong answers among them, overall and in the current domain.
 
-    Images without a label (``unknown``) count as seen, and for the errors not at all.
+    Images without a label (``unknown``) count as seen, but not for the errors.
     """
 
     images: int

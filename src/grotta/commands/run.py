@@ -113,7 +113,7 @@ def parse_options(words: list[str]) -> dict[str, Any]:
 
 
 def to_text(result: "CellResult") -> str:
-    """A finished cell for readers."""
+    """A finished cell as text."""
     from grotta.report.labels import data_name, stream_name
 
     spec = result.spec

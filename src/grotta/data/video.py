@@ -25,7 +25,7 @@ def frames(source: str | os.PathLike[str], *, image_size: int = 224) -> Iterator
     """The frames of a video file, or of a camera while it runs, as (seconds since the start, uint8 (size, size, 3)).
 
     ``source`` is whatever FFmpeg opens: a file, a pipe, an address such as ``rtsp://camera/stream``, or a device such
-    as ``/dev/video0``. Each frame is resized and cropped as pictures from files are. A camera never ends by itself.
+    as ``/dev/video0``. Each frame is resized and cropped as pictures from files are. A camera never ends on its own.
 
     >>> for seconds, frame in frames("gate.mp4"):  # doctest: +SKIP
     ...     adapter(torch.from_numpy(frame).permute(2, 0, 1)[None])
@@ -51,7 +51,7 @@ def pictures(source: str | os.PathLike[str]) -> Iterator[tuple[float, Image.Imag
 
 
 def open_video(name: str, path: str, options: Options) -> ArrayDataset:
-    """A video file as a recording of one camera without labels, called like the file; decoded once, into the cache."""
+    """A video file as a recording of one camera without labels, named after the file; decoded once, into the cache."""
     if is_running(path):
         raise ValueError(f"dataset must be a video that has an end, got {path}; `grotta data record` films a camera")
     file = Path(path).expanduser()

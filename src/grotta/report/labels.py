@@ -8,6 +8,7 @@ from math import isfinite, isnan, nan
 from pathlib import PurePath
 from statistics import fmean
 
+from grotta.bench.inputs.opened import WITHOUT_GAMMA
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.results import CellResult
 from grotta.methods import list_methods, method_class
@@ -129,7 +130,7 @@ def stream_name(spec: CellSpec) -> str:
 
 def has_gamma(stream: str) -> bool:
     """Whether the streams of a kind are drawn with a gamma."""
-    return stream not in ("iid", "recorded")
+    return stream not in WITHOUT_GAMMA
 
 
 def data_name(dataset: str) -> str:

@@ -57,8 +57,8 @@ def unlabelled_listing(results: Sequence[CellResult], name: str = "unlabelled") 
         rows.append((f"Predicted another of {plural(len(others), 'class', 'classes')}, %", *rest))
     heads = ("Measure", *(row_label(key)[0] for key in row_keys(known)))
     note = (
-        "The stream has no labels, so no error can be given. High agreement with the source network means that little "
-        "was changed, low entropy and high confidence that the answers are sure; none of them says that they are right."
+        "The stream has no labels, so its error is unknown. High agreement with the source network means that little "
+        "has changed, low entropy and high confidence that the answers are sure; none of these mean they are right."
     )
     return Listing(name, "What can be measured without labels", heads, tuple(rows), 2, (note,))
 

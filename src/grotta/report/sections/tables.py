@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from grotta.bench.inputs.opened import WITHOUT_GAMMA
 from grotta.bench.store.results import CellResult
 from grotta.report.labels import (
     data_name,
     gamma_head,
     gamma_name,
     gammas,
+    has_gamma,
     label_shift,
     mean_error,
     row_key,
@@ -37,7 +37,7 @@ def main_table(
         rows=row_keys(results),
         paper=theirs,
         label=row_label,
-        head=lambda gamma: stream if stream in WITHOUT_GAMMA else gamma_head(gamma),
+        head=lambda gamma: gamma_head(gamma) if has_gamma(stream) else stream,
         notes=provenance_notes(results, printed, theirs.dataset if theirs else ""),
     )
 
