@@ -8,9 +8,6 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.error
-import urllib.request
-import webbrowser
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -25,10 +22,10 @@ def demo(
     port: Annotated[int, typer.Option(help="Port of the server and its page; 0 picks a free one.")] = 0,
     method: Annotated[str, typer.Option(help="How the cameras' streams adapt.")] = "grotta+",
     preset: Annotated[str, typer.Option(help="Settings of the method.")] = "paper",
-    seconds: Annotated[float, typer.Option(help="Stop by itself after so long; 0: when it is interrupted.")] = 0,
+    seconds: Annotated[float, typer.Option(help="Stop after this many seconds; 0 runs until interrupted.")] = 0,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
 ) -> None:
-    """Watch a frozen and an adapting model part, on three simulated cameras; nothing to download.
+    """Watch a frozen model and an adapting one drift apart, on three simulated cameras; nothing to download.
 
     The parking cameras join them if a data root has their pictures and the network of `grotta reproduce parking`.
 
@@ -49,6 +46,8 @@ def demo(
     with _server(number, method, preset, show.write_settings) as address:
         typer.echo(f"Live page: {address}/   (Ctrl-C stops everything)")
         if open_page:
+            import webbrowser
+
             webbrowser.open(f"{address}/")
         stop = threading.Event()
         if seconds:
@@ -77,12 +76,14 @@ def _server(port: int, method: str, preset: str, write_settings: Callable[[Path]
 
 
 def _wait_for(address: str, process: "subprocess.Popen[bytes]") -> None:
+    import urllib.request  # slow to import, and every command is imported
+
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise OSError(f"the server ended with code {process.returncode}: see above")
-        with contextlib.suppress(urllib.error.URLError, OSError), opener.open(f"{address}/v2/health/ready", timeout=5):
+        with contextlib.suppress(OSError), opener.open(f"{address}/v2/health/ready", timeout=5):
             return
         time.sleep(0.1)
     raise OSError(f"the server did not start within {_START_SECONDS} seconds")
