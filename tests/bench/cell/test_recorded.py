@@ -13,6 +13,7 @@ from grotta.bench import CellSpec, CellTask, load_results, run_cell, run_grid
 from grotta.bench.events import Progressed
 from grotta.bench.store.results import cell_directory
 from grotta.models.state_file import write_state
+from grotta.report.sections.figures import unlabelled_figure
 
 CAMERAS = ("gate", "yard")
 
@@ -143,6 +144,11 @@ def test_without_labels_agreement_entropy_and_class_mix_are_measured(camera_root
     assert 0.5 < result.measures["confidence"] < 1
     plus = make(camera_root, "grotta+", dataset=f"folder:{flat}", domains=("flat",))
     assert 0 < run_cell(CellTask(plus, camera_root / "out")).measures["estimated_accuracy"] <= 1
+    figure = unlabelled_figure([source, result])
+    assert [panel.title for panel in figure.panels] == ["Agreement with the source network", "Entropy"]
+    assert [series.label for series in figure.panels[0].series] == ["Source", "TENT lr=0.05"]
+    assert set(figure.panels[0].series[0].y) == {100.0}
+    assert figure.panels[0].x_scale == "time"
     again = [found for found in load_results(camera_root / "out") if found.spec == spec]
     assert again[0].measures == result.measures
     assert math.isnan(again[0].error)

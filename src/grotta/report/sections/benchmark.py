@@ -23,7 +23,7 @@ from grotta.report.labels import (
     slug,
 )
 from grotta.report.printed import NOTHING_PRINTED, Printed
-from grotta.report.sections.figures import curves, zeta_figure
+from grotta.report.sections.figures import curves, unlabelled_figure, zeta_figure
 from grotta.report.sections.listings import speed_listing, unlabelled_listing, used_listing
 from grotta.report.sections.setups import Setup, by_setup, setup_names, setup_of, told_apart
 from grotta.report.sections.tables import domain_table, main_table, transfer_table
@@ -89,7 +89,8 @@ def distinct(sections: Sequence[Section]) -> list[Section]:
 def _setup_section(name: str, setup: Setup, results: list[CellResult], printed: Printed) -> Section:
     data, network = data_name(setup.dataset), network_name(setup.model)
     if (listing := unlabelled_listing(results, f"{name}-unlabelled")) is not None:
-        return Section(name, f"{data}, {network}", f"{network} on {data}, without labels.", (listing,))
+        figure = unlabelled_figure(results, f"{name}-unlabelled-curves")
+        return Section(name, f"{data}, {network}", f"{network} on {data}, without labels.", (listing, figure))
     plain = [result for result in results if row_key(result.spec) == result.spec.method] or results
     blocks: list[Block] = [main_table(plain, printed, name=f"{name}-main")]
     if len(plain) < len(results):

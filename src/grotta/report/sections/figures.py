@@ -1,6 +1,7 @@
 """The figures of a benchmark, from finished cells."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from grotta.report.figure import PALETTE, Figure, Kind, Panel, Scale, Series, en
 from grotta.report.labels import gammas, label_shift, method_colors, row_key, row_keys, row_label
 
 SEEN, TAKEN = "images seen", "time of the image"
+UNLABELLED_WINDOW = 9  # batches
 ZETA_WINDOW = 50  # batches; the paper filters too, but does not say how wide
 _MOST_DOTS = 4000
 _OTHERS = (8, 3, 5, 4, 7, 6, 2, 1, 9, 0)  # colours for what is not a method, those farthest apart first
@@ -62,6 +64,27 @@ def curves(results: Sequence[CellResult], name: str = "curves") -> Figure:
         panels=panels,
         results=tuple(result for named in by_gamma.values() for result in named.values()),
     )
+
+
+def unlabelled_figure(results: Sequence[CellResult], name: str = "unlabelled-curves") -> Figure:
+    """What can be measured without labels, over time: agreement with the source network, and entropy."""
+    named = first_runs(results)
+    panels = (
+        _over_time(
+            named, "Agreement with the source network", "%, mean-filtered", partial(_filtered, "agreement", 100.0)
+        ),
+        _over_time(named, "Entropy", "nats, mean-filtered", partial(_filtered, "entropy", 1.0)),
+    )
+    caption = (
+        f"Each point is the mean of {UNLABELLED_WINDOW} batches. Where agreement falls, the method answers otherwise "
+        "than the network it started from; where entropy rises, it is less sure."
+    )
+    note = " ".join(filter(None, (caption, boundaries_note(panels))))
+    return Figure(name, "Without labels, over time", note, panels, tuple(named.values()))
+
+
+def _filtered(column: str, unit: float, result: CellResult) -> np.ndarray:
+    return unit * mean_filtered(result.records[column], UNLABELLED_WINDOW)
 
 
 def zeta_figure(results: Sequence[CellResult], name: str = "zeta", method: str = "grotta") -> Figure:
