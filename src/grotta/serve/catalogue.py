@@ -62,7 +62,7 @@ class ServedModel:
 
 
 def load_model(settings: ModelSettings) -> ServedModel:
-    """Load a network and try its method on it, so that mistakes are told at the start.
+    """Load a network and try its method on it, so that mistakes are reported at the start.
 
     >>> load_model(ModelSettings("clothes", "fashion_resnet8")).labels[:2]
     ('T-shirt/top', 'Trouser')
@@ -97,7 +97,7 @@ def _find(settings: ModelSettings) -> tuple[str, str | Path, dict[str, Any] | No
             f"grotta train, got {settings.path!r}"
         )
     if (card := _card(Path(settings.path))) is None:
-        raise ValueError(f"model {settings.name}: {settings.path} does not tell its network: use NETWORK@WEIGHTS")
+        raise ValueError(f"model {settings.name}: {settings.path} does not name its network: use NETWORK@WEIGHTS")
     return card["model"], Path(settings.path), card
 
 

@@ -1,4 +1,4 @@
-"""What a stream did in the last minutes, in a fixed amount of memory: what the live page draws."""
+"""What a stream did in the last minutes, in a fixed amount of memory: for the live page."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence

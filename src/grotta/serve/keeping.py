@@ -44,7 +44,7 @@ class Keeper:
         self.patient = True  # whether to wait for streams whose owner may be dead
 
     async def open(self, stream: Stream, *, fresh: bool = False) -> Pair:
-        """The adapters of a stream, from disk if it is not in memory; ``fresh`` begins it anew."""
+        """The adapters of a stream, from disk if it is not in memory; ``fresh`` starts it over."""
         self._ownership.check()
         if stream.is_live and stream.lapses != self._ownership.lapses:
             await self._verify(stream)

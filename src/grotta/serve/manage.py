@@ -26,7 +26,7 @@ def known(service: Service, model: ServedModel, name: str) -> Stream:
 
 
 def inspect(service: Service, stream: Stream) -> dict[str, Any]:
-    """All that is known of a stream, without waking it."""
+    """Everything known about a stream, without loading it."""
     saved = service.store.checkpoint(*stream.key)
     return {
         **stream.summary(),
@@ -40,7 +40,7 @@ def inspect(service: Service, stream: Stream) -> dict[str, Any]:
 
 
 async def reset(service: Service, model: ServedModel, name: str) -> None:
-    """Begin a stream anew, in memory and on disk."""
+    """Reset a stream, in memory and on disk."""
     async with service.turn(lambda: known(service, model, name)) as stream:
         await service.keeper.open(stream, fresh=True)
         stream.used = time.monotonic()

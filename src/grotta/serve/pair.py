@@ -56,7 +56,7 @@ class Pair:
         return probs
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Start over."""
         self.learner.reset()
         self._watch()  # its networks are new
         self._follow()

@@ -31,9 +31,9 @@ def decode_picture(body: bytes, media_type: str, shape: tuple[int, ...], limits:
                 picture.draft("RGB", (2 * width, 2 * height))
                 fitted = _fit(picture.convert("RGB"), height, width)
     except UnidentifiedImageError:
-        raise bad(f"the body is no whole {MEDIA_TYPES[media_type]} picture: it does not begin like one") from None
+        raise bad(f"the body is not a complete {MEDIA_TYPES[media_type]} picture: it does not begin like one") from None
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
-        raise bad(f"the body is no whole {MEDIA_TYPES[media_type]} picture: {str(error)[:120]}") from error
+        raise bad(f"the body is not a complete {MEDIA_TYPES[media_type]} picture: {str(error)[:120]}") from error
     return np.ascontiguousarray(np.asarray(fitted).transpose(2, 0, 1))[None]
 
 

@@ -51,7 +51,7 @@ async def server_metadata() -> dict[str, Any]:
 
 @router.get("/v2/health/live", summary="Whether the process runs")
 async def live() -> dict[str, bool]:
-    """Always true, if it is answered."""
+    """Always true, if it answers at all."""
     return {"live": True}
 
 
@@ -144,7 +144,7 @@ async def _parse(request: Request, body: bytes, model: ServedModel, limits: Limi
 
 
 def _with_header(parsed: InferRequest, header: str | None) -> InferRequest:
-    """The stream may also stand in a header, for proxies; the two must not differ."""
+    """The stream may also be named in a header, for proxies; the two must not differ."""
     if header is None:
         return parsed
     if parsed.stream is not None and header != parsed.stream:

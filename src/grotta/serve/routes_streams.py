@@ -40,14 +40,14 @@ async def list_streams(request: Request, model: str) -> dict[str, Any]:
 
 @router.get("/v2/models/{model}/stream", summary="Inspect one", responses=openapi.ANSWERS, openapi_extra=openapi.NAMED)
 async def inspect_stream(request: Request, model: str) -> dict[str, Any]:
-    """Counts, the last step, events; the stream is not woken."""
+    """Counts, the last step, events; the stream is not loaded."""
     service, served, name = _settled(request)
     return manage.inspect(service, manage.known(service, served, name))
 
 
 @router.post("/v2/models/{model}/stream/reset", summary="Reset", responses=openapi.ANSWERS, openapi_extra=openapi.NAMED)
 async def reset_stream(request: Request, model: str) -> dict[str, str]:
-    """Begin anew, in memory and on disk."""
+    """Reset the stream, in memory and on disk."""
     service, served, name = _settled(request)
     await manage.reset(service, served, name)
     return {"reset": name}
@@ -66,7 +66,7 @@ async def export_stream(request: Request, model: str) -> Response:
     "/v2/models/{model}/stream/import", summary="Import", responses=openapi.ANSWERS, openapi_extra=openapi.UPLOAD
 )
 async def import_stream(request: Request, model: str) -> dict[str, Any]:
-    """Put an exported state in the place of a stream; one that does not fit is refused and changes nothing."""
+    """Replace a stream by an exported state; one that does not fit is refused and changes nothing."""
     service, served, name = _settled(request)
     content = await read_body(request, service.settings.limits)
     stream = await manage.import_(service, served, name, content)

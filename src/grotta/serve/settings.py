@@ -163,7 +163,7 @@ def parse_models(given: Any, common: Mapping[str, Any]) -> tuple[ModelSettings, 
 
 
 def _with_token(layer: Mapping[str, Any]) -> dict[str, Any]:
-    """The token that a file holds in the place of the file's name; one that is given itself comes first."""
+    """The token that a file holds in place of the file's name; a token that is given directly comes first."""
     values = dict(layer)
     if file := values.pop("token_file", None):
         values.setdefault("token", Path(file).read_text().strip())

@@ -27,14 +27,14 @@ class Camera:
     seed: int = 0
 
     def weather(self) -> Iterator[tuple[str, int]]:
-        """Kind and severity for each batch, for ever."""
+        """Kind and severity for each batch, forever."""
         while True:
             for kind in self.kinds:
                 for severity in _WAVE:
                     yield from [(kind, severity)] * self.hold
 
     def batches(self, images: Array, labels: Array, size: int) -> Iterator[tuple[Array, Array]]:
-        """Batches of uint8 images (size, 3, H, W) and their labels, for ever; ``images`` are (n, H, W, 3)."""
+        """Batches of uint8 images (size, 3, H, W) and their labels, forever; ``images`` are (n, H, W, 3)."""
         draw = np.random.default_rng(self.seed)
         classes = int(labels.max()) + 1
         places = [np.flatnonzero(labels == which) for which in range(classes)]

@@ -1,4 +1,4 @@
-"""The parking cameras of PKLot, where their pictures and a network trained on one of them are there."""
+"""The parking cameras of PKLot, if their pictures and a network trained on one of them are available."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What ``grotta demo`` plays: three simulated cameras, and the parking cameras where they are there."""
+"""What ``grotta demo`` plays: three simulated cameras, and the parking cameras if they are available."""
 
 import json
 from collections.abc import Mapping
