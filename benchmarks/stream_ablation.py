@@ -27,7 +27,7 @@ CLASSES = 10
 class DirectEvidence(StreamPrior):
     """Readers weighed by how well neighbours predict an answer itself, not through a learned confusion."""
 
-    def _weigh(self, state: Mapping[str, Tensor], temperature: Tensor, speed: Tensor) -> Tensor:
+    def _weigh(self, state: Mapping[str, Tensor], temperature: Tensor) -> Tensor:
         return state["scale_evidence"].amax(1).softmax(0)
 
 

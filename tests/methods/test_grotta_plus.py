@@ -6,7 +6,7 @@ import grotta
 from grotta.checks import batches, small_model
 from grotta.methods import create
 from grotta.methods.grotta_plus import INSTANCE, SOURCE, TRACKED
-from grotta.methods.track_record import LAGS, PRIOR, PRIOR_WEIGHS
+from grotta.methods.track_record import LAGS, SLOWLY
 from grotta.nn import observing
 
 
@@ -33,36 +33,70 @@ def error(adapter, images, labels, size=64):
 
 
 def test_the_answer_is_the_weighted_mean_of_three_readings():
-    """The first batch, by hand: every weight comes from agreement, confidence and what is assumed at first."""
+    """The first batch, by hand: weights from what each reading tells of this batch, how sure and how constant it is."""
     adapter = create("grotta+", small_model(torch.float64), output=None)
     (x,) = batches((16,))
     x = x.double()
-    adapter.infer(x)
     with observing():
         logs = [net(x)[0].log_softmax(1) for net in (adapter.source, adapter.instance, adapter.tracked)]
-    record = adapter.record.counts().after(
-        torch.stack([log.argmax(1) for log in logs], 1),
-        torch.stack([log.exp().amax(1).sum() for log in logs]),
-        adapter.keeps ** (16 / 64),
-    )
-    weights = [float(a) ** adapter.sharpness for a in record.accuracies()]
-    pooled = sum(w * log for w, log in zip(weights, logs)) / sum(weights)
+    weights = adapter.record.counts().after(torch.stack(logs, 1), adapter.keeps, 16).weights()
+    assert weights.sum().item() == pytest.approx(1)
+    pooled = sum(float(w) * log for w, log in zip(weights, logs))
     torch.testing.assert_close(adapter(x), pooled.softmax(1))
-    assert adapter.last.extra["source_weight"] == pytest.approx(weights[SOURCE] / sum(weights))
+    assert adapter.last.extra["source_weight"] == pytest.approx(float(weights[SOURCE]))
+
+
+def said(*answers, sure=0.9, classes=5):
+    """Log-probabilities (B, E, C) of experts that are ``sure`` of their answers (B, E)."""
+    hot = torch.nn.functional.one_hot(torch.tensor(answers), classes).double()
+    return (hot * sure + (1 - hot) * (1 - sure) / (classes - 1)).log().float()
 
 
 def test_the_record_counts_as_said():
     adapter = create("grotta+", small_model(), output=None)
-    answers = torch.tensor([[0, 0, 1], [2, 2, 2]])
-    counts = adapter.record.counts().after(answers, torch.tensor([1.0, 1.2, 1.4]), keep=0.5)
-    twice = counts.after(answers, torch.tensor([1.0, 1.2, 1.4]), keep=0.5)
-    torch.testing.assert_close(twice.agreement, 1.5 * counts.agreement)
+    logs = said([0, 0, 1], [2, 2, 2])
+    counts = adapter.record.counts().after(logs, 0.5, 64)
+    twice = counts.after(logs, 0.5, 64)
+    torch.testing.assert_close(twice.answers, 1.5 * counts.answers)
+    torch.testing.assert_close(twice.chosen, (1 + SLOWLY) * counts.chosen)
     assert float(twice.images) == 3
-    assert twice.past.tolist() == [[-1] * 3] * (LAGS - 4) + 2 * answers.tolist()
-    assert counts.after(answers, counts.confidence, 0.5, following=False).past[: LAGS - 2].eq(-1).all()
-    first = adapter.record.counts().accuracies()
-    assert torch.allclose(first, first[0].expand(3))
-    assert 0 < PRIOR < 1 < PRIOR_WEIGHS
+    assert twice.past.tolist() == [[-1] * 3] * (LAGS - 4) + 2 * [[0, 0, 1], [2, 2, 2]]
+    assert counts.after(logs, 0.5, 64, following=False).past[: LAGS - 2].eq(-1).all()
+    first = adapter.record.counts().weights()
+    torch.testing.assert_close(first, torch.full_like(first, 1 / 3))
+
+
+def test_a_reading_that_says_the_same_of_everything_is_not_relied_on():
+    record = create("grotta+", small_model(), output=None).record
+    labels = torch.randint(5, (256,), generator=torch.Generator().manual_seed(0)).tolist()
+    counts = record.counts().after(said(*[[0, 0, label] for label in labels]), 0.5, 256)
+    assert counts.weights()[TRACKED] > 0.95
+
+
+def test_where_labels_cluster_a_reading_that_jumps_about_is_not_relied_on():
+    record = create("grotta+", small_model(), output=None).record
+    generator = torch.Generator().manual_seed(0)
+    counts = record.counts()
+    for label in torch.randint(5, (40,), generator=generator).tolist():
+        guesses = torch.randint(5, (20,), generator=generator)
+        guesses[::2] = label
+        counts = counts.after(said(*[[label, label, guess] for guess in guesses.tolist()]), 0.5, 20)
+    assert counts.weights()[TRACKED] < 0.15
+
+
+def test_the_estimates_follow_what_the_answers_show():
+    model = grotta.models.create_model("fashion_resnet8", weights="bundled")
+    images, _ = fashion(640)
+    adapter, source = create("grotta+", model), create("source", model)
+    agreed, sure = [], []
+    for x in images.split(64):
+        probs = adapter(x)
+        agreed.append((probs.argmax(1) == source(x).argmax(1)).double().mean())
+        sure.append(probs.amax(1).double().mean())
+    fading = torch.tensor([0.9**age for age in reversed(range(10))], dtype=torch.float64)
+    expected = [(torch.stack(x) @ fading / fading.sum()).item() for x in (sure, agreed)]
+    extra = adapter.last.extra
+    assert [extra["estimated_accuracy"], extra["source_accuracy"]] == pytest.approx(expected, abs=1e-5)
 
 
 def test_on_clean_pictures_it_is_about_as_good_as_the_source():
@@ -70,7 +104,7 @@ def test_on_clean_pictures_it_is_about_as_good_as_the_source():
     images, labels = fashion()
     plus = create("grotta+", model)
     assert error(plus, images, labels) < error(create("source", model), images, labels) + 1.0
-    assert plus.last.extra["source_accuracy"] > 0.5
+    assert plus.last.extra["source_accuracy"] > 0.9
 
 
 def without_batch_norm():
@@ -123,7 +157,6 @@ def test_a_probe_settles_who_is_asked_next():
         ({"experts": 4}, "experts must be 1, 2 or 3, got 4"),
         ({"experts": 0}, "experts must be at least 1, got 0"),
         ({"probe_every": 0}, "probe_every must be at least 1"),
-        ({"sharpness": -1}, "sharpness must be at least 0"),
         ({"memory": 2}, r"memory must be in \[0, 1\], got 2"),
     ],
 )

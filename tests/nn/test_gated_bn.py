@@ -195,3 +195,80 @@ def test_observers_nest_and_other_shapes_are_refused():
         layer(torch.zeros(2, CHANNELS, dtype=torch.float64))
     flat = GatedBN1d.from_bn(nn.BatchNorm1d(CHANNELS))
     assert show(flat, torch.randn(4, CHANNELS)).shape == (4, CHANNELS)
+
+
+def two_classes(n, share, seed=0):
+    """Images of which a ``share`` is of a class whose mean is higher by 2, and their labels (n, 2)."""
+    second = torch.arange(n) < round(share * n)
+    x = some(n, seed=seed) + 2.0 * second.double()[:, None, None, None]
+    return x, torch.stack([~second, second], 1).double()
+
+
+def taught(**options):
+    """A layer that has seen fair batches of two classes, with and without their labels."""
+    bn = a_layer()[1]
+    layer = GatedBN2d.from_bn(bn, **options)
+    for seed in range(40):
+        x, labels = two_classes(64, 0.5, seed)
+        with observing(labels) as seen:
+            layer(x)
+        for one, observation in seen:
+            one.move(observation, labels)
+    return layer
+
+
+def test_the_offsets_of_classes_are_learned():
+    layer = taught(num_classes=2)
+    torch.testing.assert_close(
+        layer.offsets[1] - layer.offsets[0], torch.full((3,), 2.0, dtype=torch.float64), atol=0.1, rtol=0
+    )
+
+
+def test_a_batch_of_one_class_is_not_taken_for_a_new_domain():
+    known, unknown = taught(num_classes=2), taught()
+    x, labels = two_classes(64, 1.0, seed=99)
+    fair = known.running_mean.clone()
+    moved = []
+    for layer in (known, unknown):
+        with observing(labels) as seen:
+            layer(x)
+        layer.move(seen[0][1], labels)
+        moved.append((layer.running_mean - fair).abs().max())
+    assert moved[0] < 0.1 < 0.5 < moved[1]
+
+
+def test_a_new_domain_is_followed_whatever_the_classes():
+    layer = taught(num_classes=2)
+    before = layer.running_mean.clone()
+    x, labels = two_classes(64, 1.0, seed=99)
+    with observing(labels) as seen:
+        layer(x + 5)
+    layer.move(seen[0][1], labels)
+    assert bool(((layer.running_mean - before) > 4).all())
+
+
+def test_a_rebalanced_batch_shows_what_a_fair_one_does():
+    offsets = G.Offsets(torch.tensor([[-1.0], [1.0]]), torch.tensor([1e9, 1e9]))
+    seen = G.Observation(torch.tensor([1.0]), torch.tensor([0.25]), torch.tensor(0.0), 4, torch.ones(4, 1))
+    fair = G.rebalanced(seen, torch.tensor([[0.0, 1.0]] * 4), offsets)
+    assert (fair.mean.item(), fair.var.item()) == pytest.approx((0.0, 1.25))
+
+
+def test_labels_that_say_nothing_correct_nothing():
+    layer, plain = taught(num_classes=2), taught(num_classes=2)
+    x, _ = two_classes(64, 1.0, seed=99)
+    with observing(torch.full((64, 2), 0.5, dtype=torch.float64)):
+        y = layer(x)
+    with observing():
+        torch.testing.assert_close(y, plain(x))
+
+
+def test_many_classes_share_offsets():
+    layer = GatedBN2d.from_bn(a_layer()[1], num_classes=1000)
+    assert layer.offsets.shape == (G.MOST_CLASSES, CHANNELS)
+    labels = torch.zeros(8, 1000, dtype=torch.float64)
+    labels[:, 999] = 1
+    with observing(labels) as seen:
+        layer(some(8))
+    layer.move(seen[0][1], labels)
+    assert layer.offset_images.nonzero().flatten().tolist() == [999 % G.MOST_CLASSES]

@@ -53,28 +53,3 @@ def lagged_agreement(answers: Tensor, past: Tensor) -> tuple[Tensor, Tensor]:
     equal = (answers[:, None, :, None] == before[:, :, None, :]) & known[:, :, None, None]
     counts = equal.sum((0, 1)).to(torch.get_default_dtype())
     return (counts + counts.T) / 2, known.sum().to(counts.dtype)
-
-
-def accuracies_in_time(lagged: Tensor, answered: Tensor) -> tuple[Tensor, Tensor]:
-    """Relative accuracy of experts from their agreement across time, (E,) with 1 for the best, and its strength.
-
-    If labels close in time are equal, beyond chance, with probability r, then experts a and b agree across time on
-    r s_a s_b of the pairs: the largest eigenvector of these agreements is s, up to its length. Shared mistakes about
-    single images do not matter. The strength, the median agreement beyond chance, tells how far r is from nothing.
-
-    Args:
-        lagged: (E, E), the share of pairs that agree.
-        answered: (E, C), the share of each class among an expert's answers.
-
-    >>> answered = torch.full((3, 10), 0.1)
-    >>> s = torch.tensor([0.9, 0.6, 0.3])
-    >>> accuracies_in_time(0.1 + 0.9 * 0.5 * s[:, None] * s[None, :], answered)[0]
-    tensor([1.0000, 0.6667, 0.3333])
-    """
-    chance = answered @ answered.T
-    beyond = ((lagged - chance) / (1 - chance).clamp_min(1e-6)).clamp(1e-3, 1)
-    best = torch.ones_like(beyond[0])
-    for _ in range(8):
-        best = beyond @ best
-        best = best / best.max()
-    return best, beyond.median()

@@ -1,4 +1,4 @@
-"""GRoTTA+: three readings of one network, weighed by how far they agree, and the order of the stream."""
+"""GRoTTA+: three readings of one network, weighed by what can be seen of them, and the order of the stream."""
 
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,16 +13,17 @@ from grotta.methods.track_record import Counts, TrackRecord
 from grotta.nn import gated, iabn
 from grotta.nn.gated_bn import GatedBN1d, Observation, observing
 
-SAMPLES = 64  # ``memory`` is per this many images
 SOURCE, INSTANCE, TRACKED = 0, 1, 2
+WATCHED = 0.9  # what is kept, over 64 images, of the sums behind the estimated accuracies
+SAMPLES = 64
 
 
 class Seen(NamedTuple):
-    """What learning needs of a prediction: observations of the tracked norm layers, and the record after the batch."""
+    """What learning needs of a prediction."""
 
-    observations: list[tuple[GatedBN1d, Observation]]
-    answers: Tensor | None  # (B, 3), if all three experts were asked
-    confidence: Tensor | None  # (3,), summed over the batch
+    observations: list[tuple[GatedBN1d, Observation]]  # of the tracked norm layers
+    logs: Tensor | None  # (B, 3, classes), if all three experts were asked
+    source: Tensor | None  # (B,), what the source answers, if it was asked
 
 
 @register("grotta+")
@@ -37,10 +38,13 @@ class GRoTTAPlus(Adapter):
     - *tracked*: the statistics follow the stream (a gated filter in every layer), at once when a domain changes, slowly
       where batches are poor samples of the classes; best on fair batches.
 
-    Their log-probabilities are averaged, each weighted by its estimated accuracy to the power ``sharpness``. The
-    accuracies come from how often the three agree, about the same image and across time (:class:`TrackRecord`), so a
-    reading that fails is voted down within a few batches, and on clean images the source model leads. The answer is
-    then read in the light of its neighbours in time (``output="stream"``).
+    Their log-probabilities are averaged, each weighted by how far it can be relied on (:class:`TrackRecord`): an expert
+    must tell something (not the same about every image), must be sure, and must be constant where labels cluster in
+    time. A reading that fails loses its weight within a few batches, and on clean images the source model leads. The
+    answer is then read in the light of its neighbours in time (``output="stream"``).
+
+    What its labels explain of a batch is not taken for a new domain: the tracked statistics are corrected by the mean
+    of each class, which is learned from the method's own answers.
 
     A model without batch normalisation is read in one way, as it is, and profits from the order of the stream alone.
 
@@ -49,12 +53,11 @@ class GRoTTAPlus(Adapter):
             three were last asked.
         probe_every: with fewer than three experts, all are asked about every n-th batch.
         k: by how many standard errors an image must differ to be corrected (instance).
-        sharpness: power of the estimated accuracies in the weights.
-        memory: share of the agreement that is kept over 64 images.
+        memory: share of what was seen of the experts that is kept over 64 images.
         **options: those of :class:`grotta.methods.Adapter`.
 
-    ``adapter.last.extra`` has ``estimated_accuracy`` (of the best reading), ``source_accuracy`` (of the
-    untouched model, estimated likewise), ``source_weight``, and the output's ``shift`` and ``temperature``.
+    ``adapter.last.extra`` has ``estimated_accuracy`` (the mean confidence of the answers), ``source_accuracy`` (of the
+    untouched model: how often it agrees with them), ``source_weight``, and the output's ``shift`` and ``temperature``.
 
     >>> pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
     >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), pool, nn.Linear(8, 5))
@@ -72,6 +75,7 @@ class GRoTTAPlus(Adapter):
     }
     contains_source = True
     order: Tensor
+    watched: Tensor
 
     def __init__(
         self,
@@ -80,8 +84,7 @@ class GRoTTAPlus(Adapter):
         experts: int = 3,
         probe_every: int = 8,
         k: float = 5.0,
-        sharpness: float = 4.0,
-        memory: float = 0.9,
+        memory: float = 0.35,
         output: str | None = "stream",
         **options: Any,
     ) -> None:
@@ -91,7 +94,6 @@ class GRoTTAPlus(Adapter):
             raise ValueError(f"experts must be 1, 2 or 3, got {experts}")
         self.probe_every = check_whole("probe_every", probe_every, at_least=1)
         self.k = check_at_least("k", k, 0)
-        self.sharpness = check_at_least("sharpness", sharpness, 0)
         self.keeps = check_in_unit_interval("memory", memory)
         self.reset()
 
@@ -103,9 +105,11 @@ class GRoTTAPlus(Adapter):
         if self.single:
             return
         self.instance = self.network(iabn(self.k)).requires_grad_(False)
-        self.tracked = self.network(gated()).requires_grad_(False)
+        self.tracked = self.network(gated(self.num_classes)).requires_grad_(False)
         self.record = TrackRecord(3, self.num_classes, device=self.device, dtype=self.wide)
         self.register_buffer("order", torch.tensor([INSTANCE, TRACKED, SOURCE], device="cpu"))  # best expert first
+        # Images, their confidence, and of those that the source was asked about: how many, and how often it agreed.
+        self.register_buffer("watched", torch.zeros(4, device=self.device, dtype=self.wide))
 
     def infer(self, inputs: Tensor) -> Prediction:
         """Ask the experts and pool what they say."""
@@ -113,48 +117,77 @@ class GRoTTAPlus(Adapter):
             return Prediction(*self.source(inputs))
         everyone = self.experts == 3 or self.step % self.probe_every == 0
         asked = [SOURCE, INSTANCE, TRACKED] if everyone else sorted(self.order[: self.experts].tolist())
-        networks = (self.source, self.instance, self.tracked)
-        with observing() as observations:
-            said = {expert: networks[expert](inputs) for expert in asked}
+        weights = self.record.counts().weights()
+        logs: list[Tensor] = []
+        observations: list[tuple[GatedBN1d, Observation]] = []
+        for expert in asked:
+            if expert == TRACKED:
+                with observing(self._labels_so_far(logs, weights[asked])) as observations:
+                    logits, features = self.tracked(inputs)
+            else:
+                logits, features = (self.source, self.instance)[expert](inputs)
+            with torch.autocast(self.device.type, enabled=False):
+                logs.append(logits.to(self.wide).log_softmax(1))
         with torch.autocast(self.device.type, enabled=False):
-            logs = torch.stack([said[expert][0].to(self.wide).log_softmax(1) for expert in asked], 1)  # (B, E, classes)
-            confidence, answers = logs.max(2)
-            seen = Seen(observations, answers, confidence.exp().sum(0)) if everyone else Seen(observations, None, None)
-            weights = self._record_after(seen).accuracies()[asked] ** self.sharpness
-            pooled = torch.einsum("e,bec->bc", weights / weights.sum(), logs)
-        return Prediction(pooled, said[asked[-1]][1], extra=seen)
+            said = torch.stack(logs, 1)  # (B, E, classes)
+            if everyone:
+                weights = self._record_after(said).weights()
+            weights = weights[asked] / weights[asked].sum()
+            pooled = torch.einsum("e,bec->bc", weights, said)
+            source = said[:, 0].argmax(1) if asked[0] == SOURCE else None
+        return Prediction(pooled, features, extra=Seen(observations, said if everyone else None, source))
 
     def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
-        """Move the tracked statistics and the agreement on."""
+        """Move the tracked statistics and the record on."""
         if self.single:
             return Learned()
         seen = prediction.extra
         assert isinstance(seen, Seen)
         for layer, observation in seen.observations:
-            layer.move(observation)
+            layer.move(observation, probs)
         with torch.autocast(self.device.type, enabled=False):
-            after = self._record_after(seen)
-            self.record.take(after)
-            accuracy = after.accuracies()
-            weights = accuracy**self.sharpness
-            if seen.answers is not None and self.experts < 3:
+            if seen.logs is not None:
+                self.record.take(self._record_after(seen.logs))
+            weights = self.record.counts().weights()
+            if seen.logs is not None and self.experts < 3:
                 self.order.copy_(weights.argsort(descending=True))
-        chance = 1 / self.num_classes
-        estimated = chance + (1 - chance) * accuracy
+            self._watch(probs, seen.source)
+        images, confidence, compared, agreed = self.watched
         return Learned(
             adapted=bool(seen.observations),
             numbers={
-                "estimated_accuracy": estimated.max(),
-                "source_accuracy": estimated[SOURCE],
-                "source_weight": weights[SOURCE] / weights.sum(),
+                "estimated_accuracy": confidence / images,
+                "source_accuracy": agreed / compared.clamp_min(1e-6),
+                "source_weight": weights[SOURCE],
             },
         )
 
-    def _record_after(self, seen: Seen) -> Counts:
-        """The experts' record after a batch; unchanged if not all of them were asked."""
-        counts = self.record.counts()
-        if seen.answers is None or seen.confidence is None:
-            return counts
+    def _labels_so_far(self, logs: list[Tensor], weights: Tensor) -> Tensor | None:
+        """What the experts before the tracked one make of the batch, as far as they can be relied on; (B, classes).
+
+        The rest is uniform, which corrects nothing.
+        """
+        if not logs:
+            return None
+        with torch.autocast(self.device.type, enabled=False):
+            others = weights[: len(logs)]
+            share = (2 * others.sum() / weights.sum()).clamp(0, 1)
+            pooled = torch.einsum("e,bec->bc", others / others.sum(), torch.stack(logs, 1))
+            return torch.lerp(torch.full_like(pooled, 1 / self.num_classes), pooled.softmax(1), share)
+
+    def _record_after(self, logs: Tensor) -> Counts:
+        """The experts' record after a batch of which all of them said ``logs``."""
         batches = 1 if self.experts == 3 else self.probe_every  # a probe stands for the batches since the one before
-        keep = self.keeps ** (len(seen.answers) * batches / SAMPLES)
-        return counts.after(seen.answers, seen.confidence, keep, following=self.experts == 3)
+        return self.record.counts().after(logs, self.keeps, len(logs) * batches, following=self.experts == 3)
+
+    def _watch(self, probs: Tensor, source: Tensor | None) -> None:
+        """Add a batch to the sums behind the estimated accuracies."""
+        confidence, answers = probs.to(self.watched.dtype).max(1)
+        keep = WATCHED ** (len(probs) / SAMPLES)
+        self.watched[:2] *= keep
+        self.watched[0] += len(probs)
+        self.watched[1] += confidence.sum()
+        if source is not None:
+            self.watched[2:] *= keep
+            self.watched[2] += len(probs)
+            self.watched[3] += (answers == source).sum()

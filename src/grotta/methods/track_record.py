@@ -1,65 +1,61 @@
-"""How good several experts have been lately, without labels: the record that GRoTTA+ weighs its readings by."""
+"""What several experts have been like lately, without labels: the record that GRoTTA+ weighs its readings by."""
 
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from grotta.functional.agreement import (
-    accuracies_from_agreement,
-    accuracies_in_time,
-    lagged_agreement,
-    pairwise_agreement,
-)
+from grotta.functional.agreement import lagged_agreement
+from grotta.functional.reliance import constancy, information, reliance
 
 LAGS = 8  # samples that count as close in time
-PRIOR, PRIOR_WEIGHS = 0.7, 16.0  # agreement that is assumed at first, and for how many samples
-FAINT, CLEAR = 0.02, 0.1  # agreement across time, beyond chance, that says nothing, and that says all
+SLOWLY = 0.9  # what is kept of agreement across time over 64 images: its pairs are fewer, and say less each
+SAMPLES = 64
 
 
 class Counts(NamedTuple):
     """Sums over the recent stream; old samples fade."""
 
-    agreement: Tensor  # (E, E), about the same image
-    lagged: Tensor  # (E, E), across time
-    answered: Tensor  # (E, C)
+    answers: Tensor  # (E, C), of probabilities
+    entropy: Tensor  # (E,)
     confidence: Tensor  # (E,)
-    images: Tensor  # 0-dim
+    images: Tensor  # 0-dim, the samples behind these
+    lagged: Tensor  # (E, E), agreement across time
     pairs: Tensor  # 0-dim, pairs of samples behind ``lagged``
+    chosen: Tensor  # (E, C), how often each class was the answer, fading as slowly
     past: Tensor  # (LAGS, E), the last answers, -1 where there are none
 
-    def after(self, answers: Tensor, confidence: Tensor, keep: float, *, following: bool = True) -> "Counts":
-        """The counts after a batch with ``answers`` (B, E); ``following``: it directly follows the one before."""
-        like = self.agreement
+    def after(self, logs: Tensor, keep: float, images: float, *, following: bool = True) -> "Counts":
+        """The counts after a batch with log-probabilities ``logs`` (B, E, C).
+
+        ``keep`` is what is left of the old ones after 64 images, of which the batch stands for ``images``.
+        ``following``: it directly follows the batch before.
+        """
+        fast, slow = keep ** (images / SAMPLES), SLOWLY ** (images / SAMPLES)
+        probs = logs.exp()
+        confidence, answers = probs.max(2)
         past = self.past if following else torch.full_like(self.past, -1)
         lagged, pairs = lagged_agreement(answers, past)
-        classes = torch.zeros_like(self.answered).scatter_add_(
-            1, answers.T, torch.ones_like(answers.T, dtype=like.dtype)
-        )
+        ones = torch.ones_like(answers.T, dtype=logs.dtype)
         return Counts(
-            keep * self.agreement + pairwise_agreement(answers).to(like),
-            keep * self.lagged + lagged.to(like),
-            keep * self.answered + classes,
-            keep * self.confidence + confidence.to(like),
-            keep * self.images + len(answers),
-            keep * self.pairs + pairs.to(like),
+            fast * self.answers + probs.sum(0),
+            fast * self.entropy - (probs * logs).sum((0, 2)),
+            fast * self.confidence + confidence.sum(0),
+            fast * self.images + len(logs),
+            slow * self.lagged + lagged.to(logs),
+            slow * self.pairs + pairs.to(logs),
+            slow * self.chosen + torch.zeros_like(self.chosen).scatter_add_(1, answers.T, ones),
             torch.cat([past, answers])[-LAGS:],
         )
 
-    def accuracies(self) -> Tensor:
-        """Estimated accuracy, beyond chance, of each expert; (E,) in (0, 1).
-
-        Agreement about the same image, as far as labels do not cluster in time; agreement across time, as far as
-        they do; and the mean confidence.
-        """
-        classes = self.answered.shape[1]
-        agreement = (self.agreement + PRIOR_WEIGHS * PRIOR) / (self.images + PRIOR_WEIGHS)
-        alike = accuracies_from_agreement(agreement, classes)
-        shares = (self.answered + 0.5) / (self.images + 0.5 * classes)
-        in_time, strength = accuracies_in_time(self.lagged / self.pairs.clamp_min(1), shares)
-        trust = ((strength - FAINT) / (CLEAR - FAINT)).clamp(0, 1)
-        accuracy = torch.lerp(alike.log(), (in_time * alike.max()).log(), trust).exp()
-        return accuracy * (self.confidence / self.images.clamp_min(1)).clamp_min(1 / classes)
+    def weights(self) -> Tensor:
+        """How far each expert is relied on; (E,), sums to 1."""
+        classes = self.answers.shape[1]
+        images = self.images.clamp_min(1e-6)
+        mean = torch.where(self.images > 0, self.answers / images, torch.full_like(self.answers, 1 / classes))
+        shares = self.chosen + 0.5
+        constant, clear = constancy(self.lagged / self.pairs.clamp_min(1), shares / shares.sum(1, keepdim=True))
+        return reliance(information(self.entropy / images, mean), self.confidence / images, constant, clear, classes)
 
 
 class TrackRecord(nn.Module):
@@ -68,12 +64,13 @@ class TrackRecord(nn.Module):
     def __init__(self, experts: int, classes: int, **factory: Any) -> None:
         super().__init__()
         shapes = {
-            "agreement": (experts, experts),
-            "lagged": (experts, experts),
-            "answered": (experts, classes),
+            "answers": (experts, classes),
+            "entropy": (experts,),
             "confidence": (experts,),
             "images": (),
+            "lagged": (experts, experts),
             "pairs": (),
+            "chosen": (experts, classes),
         }
         for name, shape in shapes.items():
             self.register_buffer(name, torch.zeros(shape, **factory))

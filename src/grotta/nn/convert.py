@@ -96,9 +96,9 @@ def iabn(k: float = 4.0, alpha: float = 0.01) -> NormFactory:
     return lambda bn: _from_bn(bn, IABN1d, IABN2d, k=k, alpha=alpha)
 
 
-def gated() -> NormFactory:
+def gated(num_classes: int = 0) -> NormFactory:
     """Factory of layers whose statistics follow the stream through a gate (GRoTTA+)."""
-    return lambda bn: _from_bn(bn, GatedBN1d, GatedBN2d)
+    return lambda bn: _from_bn(bn, GatedBN1d, GatedBN2d, num_classes=num_classes)
 
 
 def balanced(num_classes: int, eta: float = 0.01, gamma: float = 0.0) -> NormFactory:

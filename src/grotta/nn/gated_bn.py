@@ -19,6 +19,9 @@ LEARNS_NOISE = 0.1  # speed at which the noise level follows
 CLIP = 3.0  # of surprises, where the noise level is learned: a new domain is not noise
 FIRST_NOISE = 2.0  # the noise at first, in units of that of a fair batch
 MOST = 0.9  # of the way to the statistics of a batch, at once
+MOST_CLASSES = 100  # beyond this many, classes share offsets, which bounds their size
+OFFSETS_FADE = 0.98  # what is kept of an offset's weight over SAMPLES images
+LEAST_VAR = 0.1  # of a batch's variance, whatever its classes are taken to explain
 
 
 class Observation(NamedTuple):
@@ -28,6 +31,7 @@ class Observation(NamedTuple):
     var: Tensor  # (C,), biased
     spread: Tensor  # how much the means of its images differ, in units of the variance; 0-dim
     size: int
+    images: Tensor  # (B, C), the mean of each image
 
 
 class Gate(NamedTuple):
@@ -69,21 +73,57 @@ def follow(gate: Gate, seen: Observation, eps: float) -> Gate:
     )
 
 
+class Offsets(NamedTuple):
+    """How far the mean of each class lies from that of all, and how many images say so."""
+
+    mean: Tensor  # (K, C)
+    images: Tensor  # (K,)
+
+
+def rebalanced(seen: Observation, labels: Tensor, offsets: Offsets) -> Observation:
+    """What the batch would have shown if every class had its equal share.
+
+    A batch of few classes differs from the stream's statistics because of its classes, not because the world has
+    changed. With the classes' offsets known, its mean is put right by the offset of its own mix, and its variance by
+    the spread between classes that it lacks.
+
+    Args:
+        seen: the observation of a batch.
+        labels: (B, K), probabilities of the classes of its images.
+        offsets: of all classes; those of which nothing has been seen are taken to be zero.
+    """
+    offset = offsets.mean * (offsets.images / (offsets.images + 1))[:, None]
+    mix = labels.mean(0)
+    own, usual = mix @ offset, offset.mean(0)
+    lacking = (offset.square().mean(0) - usual.square()) - (mix @ offset.square() - own.square())
+    return seen._replace(mean=seen.mean - (own - usual), var=torch.maximum(seen.var + lacking, LEAST_VAR * seen.var))
+
+
 class GatedBN1d(AdaptiveNorm):
     """Gated batch normalisation of (B, C) or (B, C, L).
 
     Inside ``observing()`` a batch is normalised by the statistics as it would move them, and its observation is handed
     to whoever observes; elsewhere by the statistics as they are. They only move when :meth:`move` is called.
+
+    With ``num_classes``, and labels for a batch, the batch is :func:`rebalanced` first; the classes' offsets are
+    learned from the same labels.
     """
 
     ranks: tuple[int, ...] = (2, 3)
     uncertainty: Tensor
     noise: Tensor
+    offsets: Tensor
+    offset_images: Tensor
 
-    def __init__(self, num_features: int, *, eps: float = 1e-5, affine: bool = True, **factory: Any) -> None:
+    def __init__(
+        self, num_features: int, *, eps: float = 1e-5, affine: bool = True, num_classes: int = 0, **factory: Any
+    ) -> None:
         super().__init__(num_features, eps=eps, affine=affine, **factory)
+        classes = min(num_classes, MOST_CLASSES)
         self.register_buffer("uncertainty", torch.zeros((), **factory))
         self.register_buffer("noise", torch.zeros((), **factory))
+        self.register_buffer("offsets", torch.zeros(classes, num_features, **factory))
+        self.register_buffer("offset_images", torch.zeros(classes, **factory))
 
     @property
     def gate(self) -> Gate:
@@ -95,26 +135,48 @@ class GatedBN1d(AdaptiveNorm):
         """Normalise ``x`` (B, C, ...); the result has its shape and dtype."""
         self.check_input(x)
         gate = self.gate
-        observers: list[tuple[GatedBN1d, Observation]] | None = getattr(_open, "observers", None)
-        if observers is not None:
+        observer: _Observer | None = getattr(_open, "observer", None)
+        if observer is not None:
             seen = self._observe(x)
-            observers.append((self, seen))
-            gate = follow(gate, seen, self.eps)
+            observer.seen.append((self, seen))
+            gate = follow(gate, self._rebalanced(seen, observer.labels), self.eps)
         return F.batch_norm(x, gate.mean, gate.var, self.weight, self.bias, False, 0.0, self.eps)
 
-    def move(self, seen: Observation) -> None:
-        """Move the statistics by an observation."""
+    def move(self, seen: Observation, labels: Tensor | None = None) -> None:
+        """Move the statistics, and the offsets if there are ``labels`` (B, K), by an observation."""
         with torch.no_grad():
-            for own, new in zip(self.gate, follow(self.gate, seen, self.eps)):
+            for own, new in zip(self.gate, follow(self.gate, self._rebalanced(seen, labels), self.eps)):
                 own.copy_(new)
+            if labels is not None and len(self.offsets):
+                labels = self._folded(labels)
+                before = self.offset_images * OFFSETS_FADE ** (seen.size / SAMPLES)
+                after = before + labels.sum(0)
+                shown = labels.T @ (seen.images - self.running_mean)
+                sums = self.offsets * before[:, None] + shown
+                self.offsets.copy_(sums / after.clamp_min(torch.finfo(after.dtype).tiny)[:, None])
+                self.offset_images.copy_(after)
+
+    def _rebalanced(self, seen: Observation, labels: Tensor | None) -> Observation:
+        if labels is None or not len(self.offsets):
+            return seen
+        return rebalanced(seen, self._folded(labels), Offsets(self.offsets, self.offset_images))
+
+    def _folded(self, labels: Tensor) -> Tensor:
+        """Labels in the layer's precision, classes that share an offset added up."""
+        labels = labels.to(self.offsets.dtype)
+        kept = len(self.offsets)
+        if labels.shape[1] == kept:
+            return labels
+        place = torch.arange(labels.shape[1], device=labels.device) % kept
+        return labels.new_zeros(len(labels), kept).index_add_(1, place, labels)
 
     def _observe(self, x: Tensor) -> Observation:
         mean, var = (v.to(self.running_mean.dtype) for v in channel_statistics(x))
+        images = (x.flatten(2).mean(2) if x.ndim > 2 else x).to(mean.dtype)
         if len(x) == 1:
-            return Observation(mean, var, torch.zeros_like(self.noise), 1)
-        images = x.flatten(2).mean(2) if x.ndim > 2 else x
-        spread = (images.to(mean.dtype).var(0) / (self.running_var + self.eps)).mean()
-        return Observation(mean, var, spread, len(x))
+            return Observation(mean, var, torch.zeros_like(self.noise), 1, images)
+        spread = (images.var(0) / (self.running_var + self.eps)).mean()
+        return Observation(mean, var, spread, len(x), images)
 
 
 class GatedBN2d(GatedBN1d):
@@ -131,16 +193,23 @@ class GatedBN2d(GatedBN1d):
     ranks = (4,)
 
 
+class _Observer(NamedTuple):
+    seen: list[tuple[GatedBN1d, Observation]]
+    labels: Tensor | None
+
+
 _open = threading.local()
 
 
 @contextlib.contextmanager
-def observing() -> Iterator[list[tuple[GatedBN1d, Observation]]]:
-    """Collect, in this thread, what the gated layers of the networks that run in here see."""
-    before = getattr(_open, "observers", None)
-    seen: list[tuple[GatedBN1d, Observation]] = []
-    _open.observers = seen
+def observing(labels: Tensor | None = None) -> Iterator[list[tuple[GatedBN1d, Observation]]]:
+    """Collect, in this thread, what the gated layers of the networks that run in here see.
+
+    ``labels`` (B, K) are the probable classes of the batch that they are shown, if these are known.
+    """
+    before = getattr(_open, "observer", None)
+    _open.observer = _Observer([], labels)
     try:
-        yield seen
+        yield _open.observer.seen
     finally:
-        _open.observers = before
+        _open.observer = before

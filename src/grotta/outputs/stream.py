@@ -1,5 +1,6 @@
 """Output adaptation by the order of the stream: labels that are close in time are alike."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,8 +16,7 @@ from grotta.outputs.registry import register
 SAMPLES = 64  # rates, forgetting and penalties are per this many samples, whatever the size of a batch
 BUCKETS = 256  # classes share rows of the confusion beyond this many, which bounds its size
 # In nats per SAMPLES samples: what a hypothesis must gain to be preferred to a plainer one.
-SHIFT_COSTS = 8.0  # any time scale, against a mix that does not change
-SLOW_COSTS = 2.0  # a slow running mean, against the fastest one: bias that is real looks like one that is the network's
+SHIFT_COSTS = 3.5  # any time scale, against a mix that does not change; times the logarithm of the number of classes
 HEAT_COSTS = 0.5  # one degree of temperature
 HEAT_GAINS = 0.03  # ... paid back by this part of all that time explains: there, mistakes come together too
 IDENTITY = 0.7  # of the confusion that is assumed before any is seen
@@ -78,7 +78,7 @@ class StreamPrior(OutputAdaptation):
         num_classes: int,
         *,
         temperatures: Sequence[float] = (1.0, 2.0, 3.0, 4.0),
-        speeds: Sequence[float] = (1 / 16, 1 / 64),
+        speeds: Sequence[float] = (1 / 32,),
         scales: Sequence[float] = (4.0, 16.0, 64.0),
         window: int = 64,
         rounds: int = 6,
@@ -158,7 +158,10 @@ class StreamPrior(OutputAdaptation):
         bias = torch.lerp(state["bias"], heated.mean(0), (1 - (1 - speed) ** share)[:, None])
         likelihood = heated / bias
         raw = torch.cat([state["raw"], time.normalised(likelihood)])
-        gain = time.scale_evidence(likelihood, neighbours.around, raw, bias) - SHIFT_COSTS * share
+        gain = (
+            time.scale_evidence(likelihood, neighbours.around, raw, bias)
+            - SHIFT_COSTS * math.log(self.num_classes) * share
+        )
         evidence = keep * state["scale_evidence"]
         evidence[:, 1:] += gain
         trust = evidence.softmax(1)
@@ -182,17 +185,17 @@ class StreamPrior(OutputAdaptation):
             "answers": torch.ones_like(state["answers"]).index_add_(0, answers, torch.ones_like(probs[:, 0]))
             + keep * (state["answers"] - 1),
         }
-        weight = self._weigh(after, temperature, speed)
+        weight = self._weigh(after, temperature)
         mixed = torch.einsum("r,brc->bc", weight, labels)
         shift = weight @ (1 - trust[:, 0])
         return Reading(mixed, shift, weight @ temperature, before, after)
 
-    def _weigh(self, state: Mapping[str, Tensor], temperature: Tensor, speed: Tensor) -> Tensor:
+    def _weigh(self, state: Mapping[str, Tensor], temperature: Tensor) -> Tensor:
         """How far each reader is believed, by its evidence less what it costs to be bold; (R,), sums to 1."""
         evidence = state["answer_evidence"]
         samples = (state["answers"].sum() - len(state["answers"])) / SAMPLES
         gained = (evidence.max() - state["plain_evidence"]).clamp_min(0)
-        costs = samples * (HEAT_COSTS * temperature + SLOW_COSTS * (speed < speed.max()))
+        costs = samples * HEAT_COSTS * temperature
         return (evidence - costs + HEAT_GAINS * gained * temperature).softmax(0)
 
     def _readers(self, like: Tensor) -> tuple[Tensor, Tensor]:
