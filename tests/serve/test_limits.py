@@ -1,6 +1,7 @@
 """Tokens, strict sequences, queues and limits, on a server in this process."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -81,6 +82,16 @@ def test_too_many_waiting_requests_are_told_to_come_back(tmp_path):
         answers = asyncio.run(flood())
         assert {answer.status_code for answer in answers} == {200, 503}
         assert all(int(a.headers["Retry-After"]) >= 1 for a in answers if a.status_code == 503)
+
+
+def test_more_streams_than_fit_in_memory_may_be_asked_at_once(tmp_path):
+    """Room is made among streams that nobody is using: none waits for one that waits for room itself."""
+    names = [f"camera {i}" for i in range(6)]
+    with serving_here(tmp_path / "state", max_live=2) as server, ThreadPoolExecutor(6) as pool:
+        for _ in range(3):
+            assert all(pool.map(lambda name: server.infer(pictures(1), name, wait=True).shape == (1, 10), names))
+        assert [server.inspect(name)["step"] for name in names] == [3] * 6
+        assert server.client.get("/live").json()["live"] <= 2
 
 
 def test_several_models_have_their_own_streams_and_methods(tmp_path):

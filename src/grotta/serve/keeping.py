@@ -40,6 +40,7 @@ class Keeper:
         self._metrics, self._events = metrics, events
         self._saver, self._learning, self._threads = saver, learning, threads
         self._room = asyncio.Lock()
+        self._coming = 0  # streams that have a place in memory and are on their way to it
         self._watched: dict[str, asyncio.Task[None]] = {}  # servers that streams wait for
         self.patient = True  # whether to wait for streams whose owner may be dead
 
@@ -73,12 +74,15 @@ class Keeper:
         self._events.of(stream.key, "ended", step=stream.step)
 
     async def _bring_in(self, stream: Stream, fresh: bool) -> Pair:
-        await self._make_room()
         stream.epoch = await self._claim(stream)
         stream.lapses = self._ownership.lapses
-        load = functools.partial(load_pair, self._ownership.store, stream, fresh, self._threads.gate)
-        pair, restored = await self._threads.files(load)
-        stream.pair, stream.bytes = pair, pair.nbytes()
+        await self._reserve_room()
+        try:
+            load = functools.partial(load_pair, self._ownership.store, stream, fresh, self._threads.gate)
+            pair, restored = await self._threads.files(load)
+            stream.pair, stream.bytes = pair, pair.nbytes()
+        finally:
+            self._coming -= 1
         stream.step = stream.saved_step = pair.learner.step
         stream.unsaved, stream.saved = 0, time.monotonic()
         kind, counter = ("restored", self._metrics.restored) if restored else ("started", self._metrics.started)
@@ -137,8 +141,8 @@ class Keeper:
         await self._threads.on_strand(stream, Stream.leave_memory)
         self._events.of(stream.key, "lost", level=logging.WARNING, epoch=stream.epoch)
 
-    async def _make_room(self) -> None:
-        """Send the streams that were used least recently to disk until one more fits.
+    async def _reserve_room(self) -> None:
+        """Send the streams that were used least recently to disk until one more fits, and keep its place.
 
         Only those whose turn is free: a stream in use may itself be waiting for room.
         """
@@ -152,8 +156,10 @@ class Keeper:
                 async with oldest.turn:
                     if oldest.is_live and not await self.evict(oldest):
                         raise later("no stream can be saved to make room for another", 10)
+            self._coming += 1
 
     def _has_room(self) -> bool:
         live = [stream.bytes for stream in self._streams.values() if stream.is_live]
-        fits = sum(live) + max(live, default=0) <= self._settings.memory_mb << 20
-        return len(live) < self._settings.max_live and (fits or not live)
+        count = len(live) + self._coming
+        fits = sum(live) + (1 + self._coming) * max(live, default=0) <= self._settings.memory_mb << 20
+        return count < self._settings.max_live and (fits or not count)
