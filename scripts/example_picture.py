@@ -17,8 +17,8 @@ TARGET = Path(__file__).parents[1] / "docs" / "images" / "example.svg"
 
 def draw(results: list[CellResult]) -> Figure:
     """The accuracy of each method on all images so far."""
-    named = {f"{result.spec.method} ({result.error:.1f} % wrong)": result for result in results}
-    title = "fashion-c, contrast, gamma 0.01"
+    named = {f"{result.spec.method} (error {result.error:.1f} %)": result for result in results}
+    title = "Clothes under low contrast, a few kinds at a time"
     return Figure("example", "The example of the README", "", (accuracy_panel(named, title),), tuple(results))
 
 
