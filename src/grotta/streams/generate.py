@@ -38,17 +38,14 @@ def generate(
         raise ValueError("labels must hold at least one domain")
     seeds = np.random.SeedSequence(seed).spawn(len(domains))
     ordered = [order(domain, np.random.default_rng(child)) for domain, child in zip(domains, seeds)]
-    spec: dict[str, Any] = {
-        "version": VERSION,
-        "kind": kind,
-        "num_classes": num_classes,
-        "gamma": gamma,
-        "period": period,
-        "seed": seed,
-        "domain_lengths": [len(domain) for domain in domains],
-        "labels_sha256": digest("labels", *domains),
-    }
+    spec = stream_spec(domains, kind=kind, num_classes=num_classes, gamma=gamma, period=period, seed=seed)
     return Stream(tuple(indices for indices, _ in ordered), np.concatenate([p for _, p in ordered]), spec)
+
+
+def stream_spec(labels: Sequence[Labels], **made_with: Any) -> dict[str, Any]:
+    """What a stream was made from: its settings, and the lengths and a digest of the domains' ``labels``."""
+    lengths = [len(domain) for domain in labels]
+    return {"version": VERSION, **made_with, "domain_lengths": lengths, "labels_sha256": digest("labels", *labels)}
 
 
 def period_sizes(samples: int, period: int) -> NDArray[np.int64]:

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from grotta._check import check_whole
-from grotta.streams.generate import Labels, period_sizes
-from grotta.streams.stream import VERSION, Stream, digest
+from grotta.streams.generate import Labels, period_sizes, stream_spec
+from grotta.streams.stream import Stream
 
 UNKNOWN = -1  # the label of a picture without one
 
@@ -40,17 +40,8 @@ def recorded(
         if len(values) and not (values.min() >= UNKNOWN and values.max() < num_classes):
             found = f"{values.min()} to {values.max()}"
             raise ValueError(f"order must hold labels in [0, {num_classes}), or -1; those of {name!r} are {found}")
-    spec: dict[str, Any] = {
-        "version": VERSION,
-        "kind": "recorded",
-        "num_classes": num_classes,
-        "gamma": None,
-        "period": period,
-        "seed": None,
-        "domains": names,
-        "domain_lengths": [len(values) for values in labels],
-        "labels_sha256": digest("labels", *labels),
-    }
+    made_with = {"kind": "recorded", "num_classes": num_classes, "gamma": None, "period": period, "seed": None}
+    spec = stream_spec(labels, **made_with, domains=names)
     frequencies = [_known_frequencies(values, num_classes, period) for values in labels]
     return Stream(tuple(np.arange(len(values), dtype=np.int64) for values in labels), np.concatenate(frequencies), spec)
 
