@@ -17,6 +17,8 @@ SAMPLES = 64  # rates, forgetting and penalties are per this many samples, whate
 BUCKETS = 256  # classes share rows of the confusion beyond this many, which bounds its size
 # In nats per SAMPLES samples: what a hypothesis must gain to be preferred to a plainer one.
 SHIFT_COSTS = 3.5  # any time scale, against a mix that does not change; times the logarithm of the number of classes
+MOST_SHIFT = 20.0  # evidence for a time scale is not piled up beyond this: what is over is soon forgotten
+MOST_BIAS = 2.0  # a class is taken to be answered at most this many times too often or too seldom
 HEAT_COSTS = 0.5  # one degree of temperature
 HEAT_GAINS = 0.03  # ... paid back by this part of all that time explains: there, mistakes come together too
 IDENTITY = 0.7  # of the confusion that is assumed before any is seen
@@ -155,7 +157,9 @@ class StreamPrior(OutputAdaptation):
         neighbours = self._neighbours(len(state["raw"]), probs)
 
         heated = (probs.clamp_min(1e-12).log()[:, None] / temperature[:, None]).softmax(2)  # (B, R, C)
-        bias = torch.lerp(state["bias"], heated.mean(0), (1 - (1 - speed) ** share)[:, None])
+        answered = torch.lerp(state["bias"], heated.mean(0), (1 - (1 - speed) ** share)[:, None])
+        uniform = torch.full_like(answered, 1 / self.num_classes)
+        bias = time.normalised(answered.clamp(uniform / MOST_BIAS, uniform * MOST_BIAS))
         likelihood = heated / bias
         raw = torch.cat([state["raw"], time.normalised(likelihood)])
         gain = (
@@ -164,18 +168,18 @@ class StreamPrior(OutputAdaptation):
         )
         evidence = keep * state["scale_evidence"]
         evidence[:, 1:] += gain
+        evidence[:, 1:] -= (evidence[:, 1:].amax(1, keepdim=True) - MOST_SHIFT).clamp_min(0)
         trust = evidence.softmax(1)
         labels = time.settle_labels(likelihood, neighbours.around, trust, state["labels"], bias, self.rounds)
         remembered = torch.cat([state["labels"], labels])
 
-        uniform = torch.full_like(bias, 1 / self.num_classes)
         expected = _bucketed(time.local_mix(neighbours.before, trust, remembered, uniform))
         answers = probs.argmax(1) % BUCKETS
         explained = time.answer_evidence(expected, answers, _confusion(state["confusion"]))
         plain = (state["answers"] / state["answers"].sum())[answers].log().sum()
         counts = torch.zeros_like(state["confusion"]).index_add_(2, answers, expected.permute(1, 2, 0))
         after = {
-            "bias": bias,
+            "bias": answered,
             "raw": raw[-self.window :],
             "labels": remembered[-self.window :],
             "scale_evidence": evidence,
