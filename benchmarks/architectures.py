@@ -22,7 +22,7 @@ from grotta.methods import method_class
 CLASSES, BATCH, STEPS, SMALL = 10, 2, 2, 64
 SECONDS = 300  # for one architecture
 OPTIONS: dict[str, dict[str, Any]] = {"cotta": {"views": 2}}  # 32 views are 32 times the same check
-TIMM = Path(__file__).with_name("timm_architectures.txt")  # one of each family
+TIMM = Path(__file__).with_name("timm_architectures.txt")  # one of each family; NAME@SIZE for images of another size
 MARKS = {"adapts": "✓", "as source": "–", "refused": "R", "aborted": "A"}
 
 
@@ -51,8 +51,8 @@ def hugging_face() -> dict[str, Callable[[], nn.Module]]:
     }
 
 
-def make_model(name: str) -> nn.Module:
-    """The architecture ``name`` with random weights, for small images if it can be."""
+def make_model(name: str, size: int) -> nn.Module:
+    """The architecture ``name`` with random weights, for images of ``size`` pixels if it can be."""
     # torchvision is built for another torch; two operators that it describes and nobody here calls are missing.
     library = torch.library.Library("torchvision", "DEF")
     for operator in ("nms", "qnms"):
@@ -64,15 +64,15 @@ def make_model(name: str) -> nn.Module:
     import timm
 
     try:
-        return timm.create_model(architecture, num_classes=CLASSES, img_size=SMALL).eval()
+        return timm.create_model(architecture, num_classes=CLASSES, img_size=size).eval()
     except Exception:  # it has no such option, or not that size
         return timm.create_model(architecture, num_classes=CLASSES).eval()
 
 
-def image_size(model: nn.Module) -> int:
-    """The smallest size that the model takes, of a small one, the usual one and the one that it declares."""
+def image_size(model: nn.Module, wanted: int) -> int:
+    """The wanted size if the model takes it, else the one that it declares, or the usual one."""
     declared = getattr(model, "default_cfg", {}).get("input_size", (3, 224, 224))[-1]
-    for size in (SMALL, declared):
+    for size in (wanted, declared):
         with warnings.catch_warnings(), torch.inference_mode():
             warnings.simplefilter("ignore")
             try:
@@ -102,8 +102,9 @@ def try_method(method: str, model: nn.Module, size: int) -> dict[str, str]:
 
 def run_one(name: str) -> None:
     """Try every method on one architecture; one line of JSON each, as they are done."""
-    model = make_model(name)
-    size = image_size(model)
+    architecture, _, wanted = name.partition("@")
+    model = make_model(architecture, int(wanted or SMALL))
+    size = image_size(model, int(wanted or SMALL))
     layers = grotta.create("source", model, output="bias_guided").describe().layers
     print(
         json.dumps({"layers": layers, "size": size, "parameters": sum(p.numel() for p in model.parameters())}),
@@ -161,7 +162,8 @@ def to_markdown(rows: list[dict[str, Any]], versions: str) -> str:
     for row in rows:
         kinds = ", ".join(f"{count} {kind}" for kind, count in row["layers"].items()) or "none"
         marks = (MARKS[row["methods"][m]["outcome"]] if m in row["methods"] else "?" for m in methods)
-        lines.append(f"| {row['name'].replace(':', ' ')} | {kinds} | {row['size']} | " + " | ".join(marks) + " |")
+        architecture = row["name"].partition("@")[0].replace(":", " ")
+        lines.append(f"| {architecture} | {kinds} | {row['size']} | " + " | ".join(marks) + " |")
     sentences: dict[str, list[str]] = {}
     for name, method, each in [*refused, *aborted]:
         sentences.setdefault(each.get("says", ""), []).append(f"{name.partition(':')[2]} with {method}")
