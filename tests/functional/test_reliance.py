@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grotta.functional.reliance import constancy, information, reliance
+from grotta.functional.reliance import constancy, information, reliance, signs
 
 
 @given(st.integers(2, 50), st.integers(0, 2**31 - 1))
@@ -32,6 +32,6 @@ def test_independent_labels_do_not_cluster():
 @given(*[st.tuples(*[st.floats(0, 1)] * 3)] * 3, st.floats(0, 1), st.integers(2, 1000))
 def test_weights_are_weights(told, confidence, constant, clear, classes):
     columns = [torch.tensor(x, dtype=torch.float64) for x in (told, confidence, constant)]
-    weights = reliance(columns[0], columns[1], columns[2].clamp_min(1e-3), torch.tensor(clear), classes)
+    weights = reliance(signs(columns[0], columns[1], columns[2].clamp_min(1e-3), torch.tensor(clear), classes))
     assert bool((weights >= 0).all())
     assert weights.sum().item() == pytest.approx(1)

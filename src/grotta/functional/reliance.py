@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 FAINT, CLEAR = 0.02, 0.1  # agreement across time, beyond chance, that says nothing, and that says all
-# How much each sign counts, in log-weight. Fitted by gradient descent on 43 streams of odd-numbered CIFAR-10 images and
-# fashion images under shot noise, contrast and frost (2.0, 1.9, 3.0), and rounded.
-INFORMATION, CONFIDENCE, CONSTANCY = 2.0, 2.0, 3.0
+# How much information, confidence and constancy count, in log-weight: found by ``benchmarks/fit_reliance.py`` on
+# odd-numbered CIFAR-10 and fashion images under shot noise, contrast and frost, and rounded.
+COUNTS = (2.0, 2.0, 3.0)
 
 
 def information(entropy: Tensor, mean: Tensor) -> Tensor:
@@ -52,8 +52,8 @@ def constancy(lagged: Tensor, answered: Tensor) -> tuple[Tensor, Tensor]:
     return best, ((usual - FAINT) / (CLEAR - FAINT)).clamp(0, 1)
 
 
-def reliance(told: Tensor, confidence: Tensor, constant: Tensor, clear: Tensor, num_classes: int) -> Tensor:
-    """Weights (E,) that sum to 1.
+def signs(told: Tensor, confidence: Tensor, constant: Tensor, clear: Tensor, num_classes: int) -> Tensor:
+    """What speaks for each of E experts, as logarithms: information, confidence and constancy; (E, 3).
 
     Args:
         told: (E,), as :func:`information` gives it.
@@ -61,12 +61,18 @@ def reliance(told: Tensor, confidence: Tensor, constant: Tensor, clear: Tensor, 
         constant: (E,), as :func:`constancy` gives it ...
         clear: ... and how clear that is, 0-dim.
         num_classes: of the experts' answers.
-
-    >>> same = torch.full((2,), 0.8)
-    >>> reliance(torch.tensor([0.1, 0.7]), same, torch.ones(2), torch.tensor(0.0), 10)
-    tensor([0.0277, 0.9723])
     """
     chance = 1 / num_classes
     sure = ((confidence - chance) / (1 - chance)).clamp(0.02, 0.999).logit()
     tells = (told + 0.05 / math.log(num_classes)).clamp_min(0.005).log()
-    return (INFORMATION * tells + CONFIDENCE * sure + CONSTANCY * clear * constant.log()).softmax(0)
+    return torch.stack([tells, sure, clear * constant.log()], 1)
+
+
+def reliance(signs: Tensor) -> Tensor:
+    """Weights (E,) that sum to 1, from :func:`signs` (E, 3).
+
+    >>> same = torch.full((2,), 0.8)
+    >>> reliance(signs(torch.tensor([0.1, 0.7]), same, torch.ones(2), torch.tensor(0.0), 10))
+    tensor([0.0277, 0.9723])
+    """
+    return (signs @ signs.new_tensor(COUNTS)).softmax(0)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from grotta.functional.agreement import lagged_agreement
-from grotta.functional.reliance import constancy, information, reliance
+from grotta.functional.reliance import constancy, information, reliance, signs
 
 LAGS = 8  # samples that count as close in time
 SLOWLY = 0.9  # what is kept of agreement across time over 64 images: its pairs are fewer, and say less each
@@ -48,14 +48,18 @@ class Counts(NamedTuple):
             torch.cat([past, answers])[-LAGS:],
         )
 
-    def weights(self) -> Tensor:
-        """How far each expert is relied on; (E,), sums to 1."""
+    def signs(self) -> Tensor:
+        """What speaks for each expert; (E, 3)."""
         classes = self.answers.shape[1]
         images = self.images.clamp_min(1e-6)
         mean = torch.where(self.images > 0, self.answers / images, torch.full_like(self.answers, 1 / classes))
         shares = self.chosen + 0.5
         constant, clear = constancy(self.lagged / self.pairs.clamp_min(1), shares / shares.sum(1, keepdim=True))
-        return reliance(information(self.entropy / images, mean), self.confidence / images, constant, clear, classes)
+        return signs(information(self.entropy / images, mean), self.confidence / images, constant, clear, classes)
+
+    def weights(self) -> Tensor:
+        """How far each expert is relied on; (E,), sums to 1."""
+        return reliance(self.signs())
 
 
 class TrackRecord(nn.Module):
