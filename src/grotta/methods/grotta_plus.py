@@ -117,7 +117,8 @@ class GRoTTAPlus(Adapter):
             return Prediction(*self.source(inputs))
         everyone = self.experts == 3 or self.step % self.probe_every == 0
         asked = [SOURCE, INSTANCE, TRACKED] if everyone else sorted(self.order[: self.experts].tolist())
-        weights = self.record.counts().weights()
+        with torch.autocast(self.device.type, enabled=False):
+            weights = self.record.counts().weights()
         logs: list[Tensor] = []
         observations: list[tuple[GatedBN1d, Observation]] = []
         for expert in asked:

@@ -144,7 +144,7 @@ class GatedBN1d(AdaptiveNorm):
 
     def move(self, seen: Observation, labels: Tensor | None = None) -> None:
         """Move the statistics, and the offsets if there are ``labels`` (B, K), by an observation."""
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast(seen.mean.device.type, enabled=False):
             for own, new in zip(self.gate, follow(self.gate, self._rebalanced(seen, labels), self.eps)):
                 own.copy_(new)
             if labels is not None and len(self.offsets):
@@ -159,7 +159,8 @@ class GatedBN1d(AdaptiveNorm):
     def _rebalanced(self, seen: Observation, labels: Tensor | None) -> Observation:
         if labels is None or not len(self.offsets):
             return seen
-        return rebalanced(seen, self._folded(labels), Offsets(self.offsets, self.offset_images))
+        with torch.autocast(labels.device.type, enabled=False):  # statistics are not for half precision
+            return rebalanced(seen, self._folded(labels), Offsets(self.offsets, self.offset_images))
 
     def _folded(self, labels: Tensor) -> Tensor:
         """Labels in the layer's precision, classes that share an offset added up."""
