@@ -117,3 +117,14 @@ def test_a_network_that_is_all_last_stage_is_trained_whole():
     affine = dict(net.named_parameters())
     assert without_last_stage(net, affine) == affine
     assert all(p.requires_grad for p in affine.values())
+
+
+def test_a_network_with_group_normalisation_is_learned_in_channels_last():
+    """In torch 2.13 the process dies if the gradient of the input of its first norm layer is left out."""
+    torch.manual_seed(0)
+    pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    body = [layer for _ in range(6) for layer in (nn.Conv2d(16, 16, 3, padding=1), nn.GroupNorm(8, 16), nn.ReLU())]
+    model = nn.Sequential(nn.Conv2d(3, 16, 3), *body, pool, nn.Linear(16, 5))
+    adapter = create("sar", model, margin=1.0)
+    adapter(torch.rand(64, 3, 32, 32))
+    assert adapter.last.adapted

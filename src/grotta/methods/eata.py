@@ -12,6 +12,7 @@ from grotta._check import check_at_least, check_in_unit_interval
 from grotta.methods.base import Batch, Learned, Prediction
 from grotta.methods.by_classes import by_classes
 from grotta.methods.filtering import entropy_limit, mean_over
+from grotta.methods.gradient import gradients
 from grotta.methods.optimise import descend
 from grotta.methods.origin import Origin
 from grotta.methods.registry import register
@@ -103,8 +104,8 @@ class EATA(Tent):
         for inputs in self.in_batches(images, batch_size):
             with torch.inference_mode(False), torch.enable_grad():
                 logits = network(inputs)[0].to(self.wide)
-                gradients = torch.autograd.grad(F.cross_entropy(logits, logits.argmax(1)), trained)
-            squares.append(torch.cat([gradient.flatten() for gradient in gradients]).square())
+                slopes = gradients(F.cross_entropy(logits, logits.argmax(1)), trained)
+            squares.append(torch.cat([gradient.flatten() for gradient in slopes]).square())
         with self._turns.exclusive():
             self.fisher.copy_(torch.stack(squares).mean(0))
 

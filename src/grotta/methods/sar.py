@@ -9,6 +9,7 @@ from grotta import functional as GF
 from grotta._check import check_at_least, check_in_unit_interval, check_positive
 from grotta.methods.base import Batch, Learned, Prediction
 from grotta.methods.filtering import entropy_limit, mean_over
+from grotta.methods.gradient import gradients
 from grotta.methods.last_stage import SparingTent
 from grotta.methods.origin import Origin
 from grotta.methods.registry import register
@@ -72,9 +73,9 @@ class SAR(SparingTent):
             kept = entropies.detach() < limit
             if not bool(kept.any()):
                 return Learned()
-            gradients = torch.autograd.grad(mean_over(entropies, kept), self._trained)
+            slopes = gradients(mean_over(entropies, kept), self._trained)
         here = [p.detach().clone() for p in self._trained]
-        self._climb(gradients)
+        self._climb(slopes)
         with torch.enable_grad():
             entropies = GF.softmax_entropy(self.student(batch.inputs)[0].to(self.wide))
             kept = kept & (entropies.detach() < limit)
@@ -89,10 +90,10 @@ class SAR(SparingTent):
         self._watch(loss.detach())
         return Learned(adapted=True, loss=loss)
 
-    def _climb(self, gradients: tuple[Tensor, ...]) -> None:
+    def _climb(self, slopes: tuple[Tensor, ...]) -> None:
         """theta + rho g / (|g| + 1e-12)."""
-        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-        climb = torch._foreach_mul(gradients, self.rho / (norm + 1e-12))
+        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(slopes)))
+        climb = torch._foreach_mul(slopes, self.rho / (norm + 1e-12))
         torch._foreach_add_(self.origin.trained, list(climb))
 
     def _watch(self, loss: Tensor) -> None:
