@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 FAINT, CLEAR = 0.02, 0.1  # agreement across time, beyond chance, that says nothing, and that says all
-# How much information, confidence and constancy count, in log-weight: fitted on odd-numbered CIFAR-10 and
-# fashion images under shot noise, contrast and frost, and rounded. ``benchmarks/fit_reliance.py`` fits them on a like set.
+# How much information, confidence and constancy count, in log-weight: fitted on odd-numbered CIFAR-10 and fashion
+# images under shot noise, contrast and frost, and rounded. ``benchmarks/fit_reliance.py`` fits them on a similar set.
 COUNTS = (2.0, 2.0, 3.0)
 
 
