@@ -17,9 +17,9 @@ import torch
 
 import grotta
 from benchmarks.serve.harness import pictures
-from grotta.serve.gate import Gate
-from grotta.serve.pair import Pair
 from grotta.serve.run import SWITCH_SECONDS
+from grotta.serve.streams.gate import Gate
+from grotta.serve.streams.pair import Pair
 
 PAUSE = 0.03  # seconds between two answers
 

@@ -18,7 +18,7 @@ import torch
 import grotta
 from benchmarks.serve.harness import Server, pictures, serving
 from benchmarks.serve.latency import weights
-from grotta.serve.store import StreamStore
+from grotta.serve.state.store import StreamStore
 
 OPTIONS = {"capacity": 1024, "bank_batch": 8, "lambda_batch": 0.0}  # a full bank, a cheap step
 

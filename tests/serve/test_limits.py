@@ -9,7 +9,7 @@ from benchmarks.serve.harness import LocalServer, binary_request, pictures, serv
 
 from grotta._files import BusyError
 from grotta.serve import ModelSettings, Settings
-from grotta.serve.ownership import Ownership
+from grotta.serve.state.ownership import Ownership
 
 TOKEN = "correct horse battery"
 

@@ -11,15 +11,15 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from grotta._version import __version__
-from grotta.serve import routes_infer, routes_live, routes_streams
 from grotta.serve.catalogue import ServedModel, load_model
 from grotta.serve.errors import Refused
 from grotta.serve.metrics import resident_bytes
-from grotta.serve.middleware import Around
 from grotta.serve.service import Service
 from grotta.serve.settings import Settings
-from grotta.serve.stream import Stream
+from grotta.serve.streams.stream import Stream
 from grotta.serve.upkeep import keep_up
+from grotta.serve.web.middleware import Around
+from grotta.serve.web.routes import infer, live, streams
 
 
 def make_app(settings: Settings, models: Mapping[str, ServedModel] | None = None) -> FastAPI:
@@ -48,7 +48,7 @@ def make_app(settings: Settings, models: Mapping[str, ServedModel] | None = None
     app = FastAPI(title="grotta", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = service
     app.add_middleware(Around, settings=settings, metrics=service.metrics)
-    for part in (routes_infer, routes_streams, routes_live):
+    for part in (infer, streams, live):
         app.include_router(part.router)
 
     describe = app.openapi

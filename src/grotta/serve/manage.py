@@ -10,11 +10,11 @@ from typing import Any
 from grotta.methods.checkpoint import load
 from grotta.serve.catalogue import ServedModel
 from grotta.serve.errors import Refused
-from grotta.serve.gate import Gate
-from grotta.serve.loading import check_method
-from grotta.serve.pair import Pair
 from grotta.serve.service import Service
-from grotta.serve.stream import Stream
+from grotta.serve.streams.gate import Gate
+from grotta.serve.streams.loading import check_method
+from grotta.serve.streams.pair import Pair
+from grotta.serve.streams.stream import Stream
 
 
 def known(service: Service, model: ServedModel, name: str) -> Stream:

@@ -9,19 +9,19 @@ import torch
 
 from grotta.serve.catalogue import ServedModel
 from grotta.serve.errors import Refused, bad, later
-from grotta.serve.keeping import Keeper
-from grotta.serve.learning import Learning
 from grotta.serve.logs import Events
 from grotta.serve.metrics import Metrics
 from grotta.serve.names import DEFAULT_STREAM
-from grotta.serve.ownership import Ownership
-from grotta.serve.request import InferRequest
-from grotta.serve.saving import Saver
+from grotta.serve.protocol.request import InferRequest
+from grotta.serve.protocol.tensors import Array
 from grotta.serve.settings import Settings
-from grotta.serve.store import StreamStore
-from grotta.serve.stream import Stream
-from grotta.serve.tensors import Array
-from grotta.serve.threads import Threads
+from grotta.serve.state.ownership import Ownership
+from grotta.serve.state.store import StreamStore
+from grotta.serve.streams.keeping import Keeper
+from grotta.serve.streams.learning import Learning
+from grotta.serve.streams.saving import Saver
+from grotta.serve.streams.stream import Stream
+from grotta.serve.streams.threads import Threads
 
 
 class Service:

@@ -6,7 +6,7 @@ import time
 
 from grotta.serve.logs import logger
 from grotta.serve.service import Service
-from grotta.serve.stream import Stream
+from grotta.serve.streams.stream import Stream
 
 _EVERY = 0.5
 _SIZE_EVERY = 10.0

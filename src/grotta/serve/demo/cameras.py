@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from grotta.data import corrupt
-from grotta.serve.tensors import Array
+from grotta.serve.protocol.tensors import Array
 
 _WAVE = (0, 1, 2, 3, 4, 5, 5, 5, 5, 4, 3, 2, 1)  # severities of weather that comes, stays and goes
 

@@ -10,7 +10,7 @@ from grotta.data.errors import DataNotFoundError
 from grotta.data.options import Options
 from grotta.data.registry import find_entry
 from grotta.data.roots import data_roots
-from grotta.serve.tensors import Array
+from grotta.serve.protocol.tensors import Array
 
 NETWORK = "models/pklot-pucpr-sunny/resnet20.safetensors"  # in a data root: grotta reproduce parking trains it
 LABELS = ("empty", "occupied")

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from grotta.methods.registry import create
-from grotta.serve.tensors import Array
+from grotta.serve.protocol.tensors import Array
 
 BATCH, EVERY = 16, 0.5
 

@@ -5,12 +5,13 @@ from typing import Any
 import pydantic_core
 from fastapi import APIRouter, Request, Response
 
-from grotta.serve import manage, openapi
-from grotta.serve.body import named_in_query, read_body
+from grotta.serve import manage
 from grotta.serve.errors import bad
-from grotta.serve.routes_infer import model_of, service_of
-from grotta.serve.security import check_may_manage
 from grotta.serve.service import Service
+from grotta.serve.web import openapi
+from grotta.serve.web.address import model_of, service_of
+from grotta.serve.web.body import named_in_query, read_body
+from grotta.serve.web.security import check_may_manage
 
 router = APIRouter(tags=["Streams"])
 _MOST_LISTED = 1000

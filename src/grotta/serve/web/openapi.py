@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from grotta.serve.request import CLASSES, IMAGE_TYPES, INPUT, PROBABILITIES
+from grotta.serve.protocol.request import CLASSES, IMAGE_TYPES, INPUT, PROBABILITIES
 
 _ERROR_BODY = {
     "type": "object",

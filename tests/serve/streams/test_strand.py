@@ -2,11 +2,9 @@
 
 import threading
 
-import numpy as np
 import pytest
 
-from grotta.serve.history import BUCKETS, SECONDS, History
-from grotta.serve.strand import Strand, Workers
+from grotta.serve.streams.strand import Strand, Workers
 
 
 @pytest.fixture
@@ -64,34 +62,3 @@ def test_stopped_workers_have_done_everything():
     assert done == list(range(50))
     with pytest.raises(RuntimeError, match="stopped"):
         strand.submit(lambda: None)
-
-
-def test_history_forgets_what_is_older_than_its_window():
-    history = History()
-    probs = np.array([[0.5, 0.25, 0.25]], np.float32)
-    history.answered(0.0, probs)
-    history.answered(SECONDS * (BUCKETS - 1), probs)
-    assert history.series(SECONDS * (BUCKETS - 1))["images"][0] == 1
-    series = history.series(SECONDS * BUCKETS)
-    assert sum(series["images"]) == 1
-    assert series["entropy"][-2] == pytest.approx(1.5 * np.log(2), abs=1e-3)
-    assert series["entropy"][-1] is None
-    assert history.classes(SECONDS * 10 * BUCKETS, ["a", "b", "c"])[0]["counts"] == [0] * BUCKETS
-
-
-def test_history_shows_only_what_a_method_tells():
-    history = History()
-    history.learned(0.0, {"estimated_accuracy": 0.5}, lag=2)
-    series = history.series(SECONDS)
-    assert series["estimated_accuracy"][-2:] == [0.5, None]
-    assert series["lag"][-2:] == [2, None]
-    assert set(series["agreement"]) == {None}
-
-
-def test_history_puts_classes_beyond_its_slots_together():
-    history = History()
-    history.answered(0.0, np.eye(30, dtype=np.float32))
-    rows = history.classes(0.0, [str(i) for i in range(30)])
-    assert len(rows) == 12
-    assert rows[0]["label"] == "other"
-    assert sum(sum(row["counts"]) for row in rows) == 30

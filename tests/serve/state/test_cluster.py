@@ -8,8 +8,8 @@ import pytest
 from benchmarks.serve.cluster import takeover
 from benchmarks.serve.harness import pictures, serving_here
 
-from grotta.serve.membership import Membership
-from grotta.serve.store import OwnedElsewhere, StreamStore
+from grotta.serve.state.membership import Membership
+from grotta.serve.state.store import OwnedElsewhere, StreamStore
 
 
 def test_a_stream_has_one_owner_and_a_dead_owner_has_none(tmp_path):

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pydantic_core
 
-from grotta.serve.request import CLASSES, OutputWish
-from grotta.serve.tensors import Array, to_raw, type_name
+from grotta.serve.protocol.request import CLASSES, OutputWish
+from grotta.serve.protocol.tensors import Array, to_raw, type_name
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 

@@ -8,9 +8,9 @@ import urllib.request
 
 from grotta import _files
 from grotta.serve.errors import later
-from grotta.serve.membership import Membership
 from grotta.serve.settings import Settings
-from grotta.serve.store import OwnedElsewhere, StreamStore
+from grotta.serve.state.membership import Membership
+from grotta.serve.state.store import OwnedElsewhere, StreamStore
 
 _LEFT_ALONE = 1.0  # seconds for which a server that does not answer is not asked again
 

@@ -9,14 +9,14 @@ from concurrent.futures import Future
 from torch import Tensor
 
 from grotta.methods.step_info import StepInfo
-from grotta.serve.gate import Gate
-from grotta.serve.guard import guard_events
 from grotta.serve.logs import Events
 from grotta.serve.metrics import Metrics
-from grotta.serve.pair import Pair
-from grotta.serve.saving import Saver
 from grotta.serve.settings import Settings
-from grotta.serve.stream import Stream
+from grotta.serve.streams.gate import Gate
+from grotta.serve.streams.guard import guard_events
+from grotta.serve.streams.pair import Pair
+from grotta.serve.streams.saving import Saver
+from grotta.serve.streams.stream import Stream
 
 
 class Learning:

@@ -13,12 +13,12 @@ from starlette.concurrency import run_in_threadpool
 from grotta._version import __version__
 from grotta.serve import manage
 from grotta.serve.errors import Refused, bad
-from grotta.serve.history import SECONDS
 from grotta.serve.metrics import resident_bytes
 from grotta.serve.names import stream_name
-from grotta.serve.routes_infer import service_of
-from grotta.serve.stream import Stream
-from grotta.serve.tensors import Array
+from grotta.serve.protocol.tensors import Array
+from grotta.serve.streams.history import SECONDS
+from grotta.serve.streams.stream import Stream
+from grotta.serve.web.address import service_of
 
 router = APIRouter(include_in_schema=False)
 _ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "charts.js": "text/javascript"}
@@ -107,4 +107,4 @@ def _png(pixels: Array) -> str:
 
 
 def _asset(name: str) -> bytes:
-    return (files("grotta.serve") / "assets" / name).read_bytes()
+    return (files("grotta.serve.web") / "assets" / name).read_bytes()

@@ -5,7 +5,7 @@ from fastapi import Request
 from grotta.serve.errors import Refused, bad
 from grotta.serve.limits import Limits
 from grotta.serve.names import stream_name
-from grotta.serve.request import inflate
+from grotta.serve.protocol.request import inflate
 
 STREAM_HEADER = "x-grotta-stream"
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from grotta.methods.base import Adapter
-from grotta.serve.gate import Gate
+from grotta.serve.streams.gate import Gate
 
 
 def learns(adapter: Adapter) -> bool:

@@ -7,8 +7,8 @@ import time
 from grotta.serve.errors import Refused
 from grotta.serve.logs import Events
 from grotta.serve.metrics import Metrics
-from grotta.serve.ownership import Ownership
-from grotta.serve.stream import Stream
+from grotta.serve.state.ownership import Ownership
+from grotta.serve.streams.stream import Stream
 
 
 class Saver:

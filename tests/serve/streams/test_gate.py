@@ -8,8 +8,8 @@ from torch import nn
 
 import grotta
 from grotta.checks import batches, small_model
-from grotta.serve.gate import Gate
-from grotta.serve.pair import Pair
+from grotta.serve.streams.gate import Gate
+from grotta.serve.streams.pair import Pair
 
 
 def network(gate: Gate, passed: list[str]) -> nn.Module:

@@ -7,37 +7,19 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from grotta._version import __version__
-from grotta.serve import openapi
-from grotta.serve.body import named_in_header, query_flag, read_body
 from grotta.serve.catalogue import ServedModel
 from grotta.serve.errors import Refused, bad, later
 from grotta.serve.limits import Limits
 from grotta.serve.names import stream_name
-from grotta.serve.pictures import MEDIA_TYPES, decode_picture
-from grotta.serve.request import CLASSES, INPUT, PROBABILITIES, InferRequest, parse_infer
-from grotta.serve.response import HEADER_LENGTH, encode_infer
-from grotta.serve.service import Service
+from grotta.serve.protocol.pictures import MEDIA_TYPES, decode_picture
+from grotta.serve.protocol.request import CLASSES, INPUT, PROBABILITIES, InferRequest, parse_infer
+from grotta.serve.protocol.response import HEADER_LENGTH, encode_infer
+from grotta.serve.web import openapi
+from grotta.serve.web.address import VERSION, model_of, service_of
+from grotta.serve.web.body import named_in_header, query_flag, read_body
 
 EXTENSIONS = ["sequence", "sequence(string_id)", "binary_tensor_data", "parameters", "classification"]
-VERSION = "1"
 _LARGE = 1 << 18  # bytes of JSON that would hold up other requests while they are parsed
-
-
-def service_of(request: Request) -> Service:
-    """The service behind the application."""
-    service: Service = request.app.state.service
-    return service
-
-
-def model_of(request: Request) -> ServedModel:
-    """The model in the address, or 404."""
-    name = request.path_params["model"]
-    if request.path_params.get("version", VERSION) != VERSION:
-        raise Refused(404, f"model {name[:64]!r} has version {VERSION} only")
-    model = service_of(request).models.get(name)
-    if model is None:
-        raise Refused(404, f"no model {name[:64]!r}; there are {', '.join(service_of(request).models)}")
-    return model
 
 
 router = APIRouter(tags=["Open Inference Protocol"])

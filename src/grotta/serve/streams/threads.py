@@ -6,9 +6,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from grotta.serve.gate import Gate
-from grotta.serve.strand import Strand, Workers
-from grotta.serve.stream import Stream
+from grotta.serve.streams.gate import Gate
+from grotta.serve.streams.strand import Strand, Workers
+from grotta.serve.streams.stream import Stream
 
 Result = TypeVar("Result")
 _LOWER = 10  # niceness of threads that adapt: answers go first

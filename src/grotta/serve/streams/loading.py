@@ -4,10 +4,10 @@ from grotta.methods.base import Adapter
 from grotta.methods.checkpoint import load
 from grotta.serve.catalogue import ServedModel
 from grotta.serve.errors import Refused
-from grotta.serve.gate import Gate
-from grotta.serve.pair import Pair
-from grotta.serve.store import StreamStore
-from grotta.serve.stream import Stream
+from grotta.serve.state.store import StreamStore
+from grotta.serve.streams.gate import Gate
+from grotta.serve.streams.pair import Pair
+from grotta.serve.streams.stream import Stream
 
 
 def load_pair(store: StreamStore, stream: Stream, fresh: bool, gate: Gate) -> tuple[Pair, bool]:

@@ -5,7 +5,7 @@ import torch
 
 import grotta
 from grotta.checks import batches, small_model
-from grotta.serve.pair import Pair, learns
+from grotta.serve.streams.pair import Pair, learns
 
 
 @pytest.mark.parametrize("name", grotta.list_methods())

@@ -12,7 +12,7 @@ from grotta.methods.inputs import OVERSHOOT
 from grotta.serve.errors import Refused, bad
 from grotta.serve.limits import Limits
 from grotta.serve.names import stream_name
-from grotta.serve.tensors import Array, check_shape, from_json, from_raw, wire_type
+from grotta.serve.protocol.tensors import Array, check_shape, from_json, from_raw, wire_type
 
 INPUT = "images"
 PROBABILITIES, CLASSES = "probabilities", "classes"

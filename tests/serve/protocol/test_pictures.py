@@ -10,7 +10,7 @@ from PIL import Image
 
 from grotta.serve.errors import Refused
 from grotta.serve.limits import Limits
-from grotta.serve.pictures import decode_picture
+from grotta.serve.protocol.pictures import decode_picture
 
 
 def encoded(pixels, form="PNG"):

@@ -10,9 +10,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from grotta.serve.errors import Refused
 from grotta.serve.logs import log_request, logger
 from grotta.serve.metrics import Metrics
-from grotta.serve.security import check_access
 from grotta.serve.settings import Settings
-from grotta.serve.trace import continue_trace
+from grotta.serve.web.security import check_access
+from grotta.serve.web.trace import continue_trace
 
 _QUIET = ("/v2/health/live", "/v2/health/ready", "/metrics", "/live")
 

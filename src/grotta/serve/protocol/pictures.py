@@ -8,7 +8,7 @@ from PIL import Image, UnidentifiedImageError
 
 from grotta.serve.errors import Refused, bad
 from grotta.serve.limits import Limits
-from grotta.serve.tensors import Array
+from grotta.serve.protocol.tensors import Array
 
 MEDIA_TYPES = {"image/jpeg": "JPEG", "image/png": "PNG"}
 

@@ -7,17 +7,17 @@ import time
 from collections.abc import Mapping
 
 from grotta.serve.errors import later
-from grotta.serve.learning import Learning
-from grotta.serve.loading import load_pair
 from grotta.serve.logs import Events
 from grotta.serve.metrics import Metrics
-from grotta.serve.ownership import Ownership
-from grotta.serve.pair import Pair
-from grotta.serve.saving import Saver
 from grotta.serve.settings import Settings
-from grotta.serve.store import OwnedElsewhere
-from grotta.serve.stream import Stream
-from grotta.serve.threads import Threads
+from grotta.serve.state.ownership import Ownership
+from grotta.serve.state.store import OwnedElsewhere
+from grotta.serve.streams.learning import Learning
+from grotta.serve.streams.loading import load_pair
+from grotta.serve.streams.pair import Pair
+from grotta.serve.streams.saving import Saver
+from grotta.serve.streams.stream import Stream
+from grotta.serve.streams.threads import Threads
 
 _LOOKS = 5  # in a second, at a server that may be dead
 

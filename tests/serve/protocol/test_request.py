@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from grotta.serve.errors import Refused
 from grotta.serve.limits import Limits
-from grotta.serve.request import OutputWish, inflate, parse_infer
-from grotta.serve.response import encode_infer
+from grotta.serve.protocol.request import OutputWish, inflate, parse_infer
+from grotta.serve.protocol.response import encode_infer
 
 LIMITS = Limits(body_bytes=1 << 20, images=8)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from grotta.methods.step_info import StepInfo
 from grotta.serve.catalogue import ServedModel
-from grotta.serve.history import History
-from grotta.serve.pair import Pair
-from grotta.serve.strand import Strand
-from grotta.serve.tensors import Array
+from grotta.serve.protocol.tensors import Array
+from grotta.serve.streams.history import History
+from grotta.serve.streams.pair import Pair
+from grotta.serve.streams.strand import Strand
 
 
 @dataclass

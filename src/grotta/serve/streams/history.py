@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grotta.serve.tensors import Array
+from grotta.serve.protocol.tensors import Array
 
 SECONDS, BUCKETS, SLOTS = 2, 150, 12
 _SUMS = ("images", "entropy", "confidence", "adapted", "skipped", "correct", "scored", "reference", "referenced")

@@ -1,0 +1,1 @@
+"""Streams on disk, and which server may use them."""
