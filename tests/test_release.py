@@ -105,3 +105,14 @@ def test_the_wheel_in_a_new_environment_runs_the_example_of_the_readme(distribut
     lines = run.stdout.splitlines()
     assert lines[0] == printed
     assert lines[1].startswith(str(site))
+
+
+@pytest.mark.slow
+def test_the_source_distribution_passes_its_own_tests(distributions, tmp_path):
+    with tarfile.open(distributions[0]) as archive:
+        archive.extractall(tmp_path, filter="data")
+    [root] = tmp_path.iterdir()
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider"]
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    run = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout[-5000:]

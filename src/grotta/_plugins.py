@@ -11,7 +11,6 @@ worker processes and cluster nodes too.
 
 import threading
 import warnings
-from importlib.metadata import entry_points
 
 _loaded: set[str] = set()
 _lock = threading.RLock()  # a plug-in that looks up a name while it is imported comes back here
@@ -26,6 +25,8 @@ def load_plugins(group: str) -> None:
         if group in _loaded:
             return
         _loaded.add(group)
+        from importlib.metadata import entry_points  # slow to import
+
         for entry in sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value)):
             try:
                 entry.load()

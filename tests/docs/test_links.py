@@ -44,3 +44,12 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_pages_are_many_and_linked() -> None:
     assert sum(len(links(page)) for page in PAGES) > 100
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_every_source_file_that_a_page_names_exists(page: str) -> None:
+    text = (ROOT / page).read_text().replace("my_package", "")
+    sources = {path.relative_to(ROOT).as_posix() for folder in ("src", "tests") for path in (ROOT / folder).rglob("*")}
+    named = set(re.findall(r"[\w/]+\.py\b", text)) - {"tests/methods/test_mine.py"}
+    assert len(named) > 10
+    assert not {name for name in named if not any(f"/{path}".endswith(f"/{name}") for path in sources)}

@@ -19,7 +19,7 @@ class CellOptions(StreamOptions):
     method: Annotated[
         str,
         typer.Option(
-            help="Method: source, bn, pl, tent, lame, cotta, ods, note, rotta, grotta, or one of an installed package."
+            help="Method, such as grotta+, grotta, rotta, tent or source; an unknown name is answered with the list."
         ),
     ]
     gamma: Annotated[

@@ -2,9 +2,6 @@
 
 import errno
 import hashlib
-import http.client
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -83,6 +80,9 @@ def _wrong(path: Path, remote: Remote) -> str | None:
 
 def _fill(part: Path, remote: Remote) -> None:
     """Fetch the rest of ``part``; resume after a cut as long as each attempt makes progress."""
+    import http.client  # slow to import, and needed only here
+    import urllib.error
+
     while True:
         start = part.stat().st_size if part.exists() else 0
         try:
@@ -102,6 +102,9 @@ def _fill(part: Path, remote: Remote) -> None:
 
 
 def _fetch_rest(part: Path, start: int, remote: Remote) -> None:
+    import http.client
+    import urllib.request
+
     headers = {"User-Agent": f"grotta/{__version__}"} | ({"Range": f"bytes={start}-"} if start else {})
     request = urllib.request.Request(remote.url, headers=headers)
     with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
