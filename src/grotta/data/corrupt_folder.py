@@ -19,13 +19,13 @@ from grotta.data.arrays import Images
 from grotta.data.corruptions import BENCHMARK_DOMAINS, SEVERITIES, Scale, corrupt, list_corruptions
 from grotta.data.decode import SUFFIXES, open_picture, resize_and_crop, short_side
 from grotta.data.errors import DamagedDataError, DataNotFoundError
+from grotta.data.folders import CORRUPTED
 from grotta.data.progress import progress
 from grotta.data.regenerate import generator_version
 
 SIDE: dict[Scale, int] = {"cifar": 32, "imagenet": 224}
 SMALLEST = 8  # side of a picture that can be corrupted
 QUALITY = 85  # of the JPEG files, as published
-SETTINGS_FILE = "grotta-corrupt.json"
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ def corrupt_folder(source: Path, out: Path, corruptor: Corruptor) -> Outcome:
     made, damaged = 0, []
     label = f"Corrupting {len(names)} pictures in {len(wanted)} ways"
     pool = ThreadPoolExecutor(os.cpu_count())
-    with _files.locked(out / SETTINGS_FILE):
-        _settle(out / SETTINGS_FILE, corruptor)
+    with _files.locked(out / CORRUPTED):
+        _settle(out / CORRUPTED, corruptor)
         with progress(label, len(names) * len(wanted), unit="files") as advance, _stopping(pool):
             for task in [pool.submit(_corrupt_picture, source, name, out, corruptor, wanted) for name in names]:
                 try:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from grotta.data.corrupt_folder import SETTINGS_FILE
 from grotta.data.dataset import DomainDataset
 from grotta.data.decode import SUFFIXES
 from grotta.data.entry import Entry, Holding, unless_here
@@ -17,6 +16,7 @@ from grotta.data.options import Options
 from grotta.data.pictures import Listing, picture_dataset
 
 _SEVERITIES = {"1", "2", "3", "4", "5"}
+CORRUPTED = "grotta-corrupt.json"  # with which settings a folder was made by `grotta data corrupt`
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _has_severities(folder: Path, domains: Sequence[str]) -> bool:
     if not any(severities.values()) or not all(set(here) <= _SEVERITIES for here in severities.values()):
         return False
     deep = any(subfolders(folder / name / severity) for name, here in severities.items() for severity in here)
-    return deep or (folder / SETTINGS_FILE).is_file()
+    return deep or (folder / CORRUPTED).is_file()
 
 
 def match_domains(folder: Path, domains: Sequence[str]) -> dict[str, str]:
