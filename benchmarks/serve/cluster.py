@@ -17,8 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from safetensors import safe_open
+
 from benchmarks.serve.client import Connection, raw_request
-from benchmarks.serve.harness import LIGHT, Server, free_port, pictures
+from benchmarks.serve.harness import Server, free_port, pictures
+from grotta.serve.state.store import StreamStore
 
 EVERY = 3
 CONFIG = Path(__file__).parents[2] / "deploy" / "nginx.conf"
@@ -61,7 +64,7 @@ class Camera:
         while not stop.is_set():
             await asyncio.sleep(max(0.0, due - time.time()))
             self.asked = self.asked or time.time()
-            sent = raw_request(pictures(1, seed), self.name, wait=True, binary_data_output=False)
+            sent = raw_request(pictures(1, seed), self.name, binary_data_output=False)
             try:
                 status, body = await connection.exchange(sent)
             except (OSError, asyncio.IncompleteReadError):
@@ -74,25 +77,44 @@ class Camera:
         connection.close()
 
 
-async def drive(cameras: list[Camera], port: int, period: float, first: Server, before: float, after: float) -> float:
-    """Run all cameras; returns when the first server was killed."""
+@dataclass
+class Kill:
+    """When a server was killed, and the steps of the checkpoints that were on disk then."""
+
+    when: float
+    steps: dict[str, int]
+
+
+async def drive(cameras: list[Camera], port: int, period: float, first: Server, before: float, after: float) -> Kill:
+    """Run all cameras, and kill the first server while they run."""
     stop = asyncio.Event()
     tasks = [
         asyncio.create_task(camera.run(port, period, period * i / len(cameras), stop))
         for i, camera in enumerate(cameras)
     ]
     await asyncio.sleep(before)
-    killed = time.time()
     first.kill()
+    kill = Kill(time.time(), {})
+    kill.steps = await asyncio.to_thread(checkpoints, first.state)  # nobody claims a stream before the lease is over
     await asyncio.sleep(after)
     stop.set()
     await asyncio.gather(*tasks)
-    return killed
+    return kill
+
+
+def checkpoints(state: Path) -> dict[str, int]:
+    """The step of every stream's last checkpoint."""
+    store, steps = StreamStore(state), {}
+    for stored in store.streams("m"):
+        if (path := store.checkpoint("m", stored.name)) is not None:
+            with safe_open(path, framework="np") as file:
+                steps[stored.name] = int(file.get_tensor("step"))
+    return steps
 
 
 def takeover(folder: Path, *, streams: int, before: float, after: float, period: float = 5) -> dict[str, Any]:
     """Load, kill one of two servers, and look at what the streams and the logs tell."""
-    flags = (*LIGHT, "--shared", "--checkpoint-steps", str(EVERY), "--max-live", str(streams))
+    flags = ("--shared", "--checkpoint-steps", str(EVERY), "--max-live", str(streams))
     servers = []
     for port in (free_port(), free_port()):
         servers.append(Server(folder / "state", *flags, "--advertise", f"http://127.0.0.1:{port}", port=port))
@@ -102,14 +124,14 @@ def takeover(folder: Path, *, streams: int, before: float, after: float, period:
         for server in servers:
             server.until_ready()
         with nginx(folder, (first.port, second.port)) as port:
-            killed = asyncio.run(drive(cameras, port, period, first, before, after))
+            kill = asyncio.run(drive(cameras, port, period, first, before, after))
     finally:
         for server in servers:
             server.stop()
-    return judge(servers, cameras, killed)
+    return judge(servers, cameras, kill)
 
 
-def judge(servers: list[Server], cameras: list[Camera], killed: float) -> dict[str, Any]:
+def judge(servers: list[Server], cameras: list[Camera], kill: Kill) -> dict[str, Any]:
     """How long streams waited after the kill, how old they came back, and whether two servers ever had one at once."""
     requests = sorted(
         (line for server in servers for line in server.events("request") if "epoch" in line),
@@ -118,29 +140,29 @@ def judge(servers: list[Server], cameras: list[Camera], killed: float) -> dict[s
     owners: dict[tuple[str, int], set[str]] = {}
     newest: dict[str, int] = {}
     two_owners: list[str] = []
-    resumed: dict[str, int] = {}
     for line in requests:
         name, epoch = line["stream"], line["epoch"]
         owners.setdefault((name, epoch), set()).add(line["server"])
         if epoch < newest.get(name, 0):
             two_owners.append(f"{name}: epoch {epoch} after {newest[name]}")
-        if epoch > newest.get(name, 0) and line["time"] > killed:
-            resumed.setdefault(name, line["step"])
         newest[name] = max(epoch, newest.get(name, 0))
     two_owners += [f"{key}: {found}" for key, found in owners.items() if len(found) > 1]
-    steps = {c.name: max((step for _, when, step in c.answered if when <= killed), default=0) for c in cameras}
-    after = {c.name: [(asked, when) for asked, when, _ in c.answered if when > killed] for c in cameras}
-    waits = [found[0][1] - max(killed, found[0][0]) for found in after.values() if found]
-    behind = {name: steps[name] - (step - 1) for name, step in resumed.items() if steps[name]}
+    opened = servers[1].events("restored", "started")
+    resumed = {line["stream"]: line["step"] for line in opened if line["time"] > kill.when}
+    seen = {c.name: max((step for _, when, step in c.answered if when <= kill.when), default=0) for c in cameras}
+    after = {c.name: [(asked, when) for asked, when, _ in c.answered if when > kill.when] for c in cameras}
+    waits = [found[0][1] - max(kill.when, found[0][0]) for found in after.values() if found]
+    served_again = max((found[0][1] for found in after.values() if found), default=kill.when)
     return {
         "streams": len(cameras),
         "answers": sum(len(c.answered) for c in cameras),
         "not_answered_after": sorted(name for name, found in after.items() if not found),
         "longest_wait_seconds": round(max(waits, default=0.0), 2),
-        "all_served_again_after_seconds": round(max((f[0][1] - killed for f in after.values() if f), default=0.0), 2),
+        "all_served_again_after_seconds": round(served_again - kill.when, 2),
         "refused": sum(c.refused for c in cameras),
         "taken_over": len(resumed),
-        "most_steps_lost": max(behind.values(), default=0),
+        "not_from_last_checkpoint": sorted(n for n, step in resumed.items() if step != kill.steps.get(n, 0)),
+        "most_steps_lost": max((seen[name] - step for name, step in resumed.items()), default=0),
         "checkpoint_steps": EVERY,
         "two_owners": two_owners,
     }

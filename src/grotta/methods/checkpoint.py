@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -41,11 +42,27 @@ def save(adapter: Adapter, path: str | PathLike[str]) -> None:
         save_file(tensors, temporary, metadata)
 
 
+class Saved(NamedTuple):
+    """What a file holds of an adapter."""
+
+    method: str
+    arguments: dict[str, Any]
+    state: dict[str, Tensor]
+
+
 def load(path: str | PathLike[str], model: nn.Module) -> Adapter:
     """The adapter that was saved to ``path``, wrapped around the same ``model``, continuing where it stopped.
 
     A file of another model, of another version, or a damaged one is refused with an error that says which.
     """
+    saved = read(path, model)
+    adapter = method_class(saved.method)(model, **saved.arguments)
+    adapter.load_state_dict(saved.state)
+    return adapter
+
+
+def read(path: str | PathLike[str], model: nn.Module) -> Saved:
+    """What was saved to ``path`` of an adapter of ``model``; refuses what :func:`load` refuses."""
     model = check_model(model)
     metadata, tensors = _read(Path(path))
     if (found := fingerprint(model)) != metadata["model"]:
@@ -53,9 +70,7 @@ def load(path: str | PathLike[str], model: nn.Module) -> Adapter:
             f"{path} was saved with another model: its weights have fingerprint {metadata['model'][:12]}, "
             f"the given model's {found[:12]}"
         )
-    adapter = method_class(metadata["method"])(model, **json.loads(metadata["arguments"]))
-    adapter.load_state_dict(tensors)
-    return adapter
+    return Saved(metadata["method"], json.loads(metadata["arguments"]), tensors)
 
 
 def fingerprint(model: nn.Module) -> str:

@@ -81,7 +81,7 @@ def _import(model: ServedModel, content: bytes, gate: Gate) -> Pair:
         except (ValueError, TypeError, KeyError) as error:
             reason = str(error).replace(str(path), "the file")
             raise Refused(400, f"the state cannot be imported: {reason}") from error
-    check_method(adapter, model)
+    check_method(adapter.name, model)
     if adapter.arguments != model.arguments:
         raise Refused(409, f"the state has options {adapter.arguments}, not those that {model.name} is served with")
     return Pair(adapter, gate)

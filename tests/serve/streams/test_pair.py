@@ -25,6 +25,19 @@ def test_a_twin_that_is_up_to_date_answers_as_the_library(name):
     assert torch.allclose(pair.answer(x), grotta.create(name, small_model()).predict(x), atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["grotta", "grotta+", "tent", "note"])
+def test_a_restored_pair_goes_on_as_the_library_does(name):
+    model = small_model()
+    library, pair = grotta.create(name, model), Pair(grotta.create(name, model))
+    for x in batches((8, 1, 64)):
+        library(x)
+    pair.learn(next(batches((8,), seed=5)))  # whatever it was before
+    pair.restore(library.state_dict())
+    for x in batches((4, 16), seed=3):
+        assert torch.allclose(pair.answer(x), library.predict(x), atol=1e-6)
+        assert torch.equal(pair.learn(x), library(x))
+
+
 def test_answers_do_not_change_before_a_step_is_done():
     pair = Pair(grotta.create("tent", small_model()))
     x = next(batches((8,)))

@@ -13,7 +13,7 @@ from grotta.serve.settings import Settings
 from grotta.serve.state.ownership import Ownership
 from grotta.serve.state.store import OwnedElsewhere
 from grotta.serve.streams.learning import Learning
-from grotta.serve.streams.loading import load_pair
+from grotta.serve.streams.loading import build_pair, fill_pair
 from grotta.serve.streams.pair import Pair
 from grotta.serve.streams.saving import Saver
 from grotta.serve.streams.stream import Stream
@@ -74,21 +74,39 @@ class Keeper:
         self._events.of(stream.key, "ended", step=stream.step)
 
     async def _bring_in(self, stream: Stream, fresh: bool) -> Pair:
-        stream.epoch = await self._claim(stream)
-        stream.lapses = self._ownership.lapses
-        await self._reserve_room()
+        """Claim a stream and load it. Where there is room, its adapters are made while its last owner's lease runs out.
+
+        So a hundred streams of a server that died need not be made, one after the other, after they can be had.
+        """
+        building = None
+        if reserved := self._has_room():
+            self._coming += 1
+            building = asyncio.ensure_future(self._build(stream))
         try:
-            load = functools.partial(load_pair, self._ownership.store, stream, fresh, self._threads.gate)
-            pair, restored = await self._threads.files(load)
+            stream.epoch = await self._claim(stream)
+            stream.lapses = self._ownership.lapses
+            if not reserved:
+                await self._reserve_room()
+                reserved = True
+            made = await (building or self._build(stream))
+            fill = functools.partial(
+                fill_pair, self._ownership.store, stream, made, fresh=fresh, gate=self._threads.gate
+            )
+            pair, restored = await self._threads.files(fill)
             stream.pair, stream.bytes = pair, pair.nbytes()
         finally:
-            self._coming -= 1
+            self._coming -= reserved
+            if building is not None:
+                building.cancel()
         stream.step = stream.saved_step = pair.learner.step
         stream.unsaved, stream.saved = 0, time.monotonic()
         kind, counter = ("restored", self._metrics.restored) if restored else ("started", self._metrics.started)
         counter.labels(stream.model.name).inc()
         self._events.of(stream.key, kind, step=stream.step, epoch=stream.epoch)
         return pair
+
+    async def _build(self, stream: Stream) -> Pair:
+        return await self._threads.build(functools.partial(build_pair, stream.model, self._threads.gate))
 
     async def _claim(self, stream: Stream) -> int:
         """Own the stream; if its owner has just died, wait until its lease has run out."""

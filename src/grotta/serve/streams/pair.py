@@ -1,6 +1,7 @@
 """One adapter that learns and one that answers meanwhile."""
 
 import threading
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -54,6 +55,11 @@ class Pair:
         probs: Tensor = self.learner(x)
         self._follow()
         return probs
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from the learner's ``state``; one that does not fit changes nothing."""
+        self.learner.load_state_dict(dict(state))
+        self._follow()
 
     def reset(self) -> None:
         """Start over."""

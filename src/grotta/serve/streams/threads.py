@@ -21,6 +21,7 @@ class Threads:
         self.gate = Gate()
         self._answering = ThreadPoolExecutor(answering, thread_name_prefix="answer")
         self._files = ThreadPoolExecutor(4, thread_name_prefix="files")
+        self._building = ThreadPoolExecutor(1, thread_name_prefix="build")  # more would only take turns
         self._workers = Workers(adapting, niceness=_LOWER)
 
     def strand(self) -> Strand:
@@ -36,6 +37,11 @@ class Threads:
         """Do ``job``, which reads or writes files."""
         return await asyncio.get_running_loop().run_in_executor(self._files, job)
 
+    async def build(self, job: Callable[[], Result]) -> Result:
+        """Do ``job``, which makes adapters for a stream that is asked, before any learner goes on."""
+        with self.gate:
+            return await asyncio.get_running_loop().run_in_executor(self._building, job)
+
     async def on_strand(self, stream: Stream, job: Callable[[Stream], Result]) -> Result:
         """Do ``job`` after all that ``stream`` has still to learn."""
         return await asyncio.wrap_future(stream.strand.submit(functools.partial(job, stream)))
@@ -45,3 +51,4 @@ class Threads:
         self._answering.shutdown()
         await asyncio.to_thread(self._workers.stop)
         self._files.shutdown()
+        self._building.shutdown()
