@@ -104,7 +104,7 @@ def requests_by_status(server: Server) -> dict[str, int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--damaged", type=int, default=1000)
-    parser.add_argument("--examples", type=int, default=80, help="of schemathesis, for each operation and phase")
+    parser.add_argument("--examples", type=int, default=100, help="of schemathesis, for each operation and phase")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         json.dump(fuzz(Path(folder), given.damaged, given.examples), sys.stdout, indent=1)

@@ -23,7 +23,7 @@ from grotta.serve import ModelSettings, Settings, make_app
 
 SHAPE = (3, 32, 32)
 # A step that costs a few milliseconds: what is tested here is the server.
-LIGHT = ("--option", "bank_batch=4", "--option", "capacity=40")
+LIGHT = ("--method", "grotta", "--option", "bank_batch=4", "--option", "capacity=40")
 
 
 def free_port() -> int:
@@ -127,7 +127,7 @@ class LocalServer(Server):
         self.state, self.port = state, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         options = {"bank_batch": 4, "capacity": 40}
-        models = settings.pop("models", (ModelSettings("m", "fashion_resnet8", options=options),))
+        models = settings.pop("models", (ModelSettings("m", "fashion_resnet8", method="grotta", options=options),))
         self.settings = Settings(models=models, port=self.port, state=state, **settings)
         app = make_app(self.settings)
         self.service = app.state.service

@@ -25,9 +25,9 @@ from benchmarks.serve.harness import Server, pictures, serving
 STREAMS = 8
 FLAGS = {
     "source": ("--method", "source"),
-    "grotta fast": ("--method", "grotta", "--preset", "fast"),
-    "grotta+": ("--method", "grotta+"),
-    "grotta+ lite": ("--method", "grotta+", "--preset", "lite"),
+    "default": (),  # grotta+, preset lite
+    "fast": ("--preset", "fast"),
+    "full": ("--preset", "paper"),
 }
 
 
@@ -77,13 +77,14 @@ def by_turns(servers: dict[str, Server], rate: float, seconds: float, turns: int
     return found
 
 
-def measure(folder: Path, seconds: float, turns: int, keep_up: float) -> dict[str, Any]:
+def measure(folder: Path, names: list[str], seconds: float, turns: int, keep_up: float) -> dict[str, Any]:
     model = weights(folder)
+    chosen = {name: FLAGS[name] for name in ("source", *names)}
     found: dict[str, Any] = {"cores": len(os.sched_getaffinity(0)), "streams": STREAMS}
     with contextlib.ExitStack() as stack:
         servers = {
             name: stack.enter_context(serving(folder / name, *flags, "--log-level", "warning", model=model))
-            for name, flags in FLAGS.items()
+            for name, flags in chosen.items()
         }
         by_turns(servers, keep_up, 2, 1)
         capacity = asyncio.run(as_fast_as_possible(servers["source"].port, frames(), 8, seconds))
@@ -118,9 +119,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8, help="of one server's turn")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--keep-up", type=float, default=6, help="requests per second that adaptation keeps up with")
-    given = parser.parse_args()
+    parser.add_argument("names", nargs="*", default=["default"], help=f"beside the source: {', '.join(FLAGS)}")
+    given = vars(parser.parse_args())
     with tempfile.TemporaryDirectory() as folder:
-        json.dump(measure(Path(folder), given.seconds, given.turns, given.keep_up), sys.stdout, indent=1)
+        json.dump(measure(Path(folder), **given), sys.stdout, indent=1)
 
 
 if __name__ == "__main__":

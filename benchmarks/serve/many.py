@@ -55,7 +55,7 @@ def touch_all(folder: Path, streams: int, seconds: float) -> dict[str, Any]:
     full_adapter(model).save(checkpoint)
     names = [f"s{i}" for i in range(streams)]
     put_in_place(folder / "state", names, checkpoint)
-    flags = [word for key, value in OPTIONS.items() for word in ("--option", f"{key}={value}")]
+    flags = ["--method", "grotta"] + [word for key, value in OPTIONS.items() for word in ("--option", f"{key}={value}")]
     with serving(folder / "state", *flags, "--log-level", "warning", model=spec) as server:
         began, one, peak, touched = time.perf_counter(), 0.0, 0.0, 0
         for i, name in enumerate(names):

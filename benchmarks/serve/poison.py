@@ -52,11 +52,11 @@ def accuracy(server: Server, stream: str, batches: int, seed: int) -> float:
     return float(np.concatenate(right).mean())
 
 
-def run(folder: Path, method: str, options: dict[str, Any], one_class: int) -> dict[str, Any]:
-    flags = ["--method", method, "--log-level", "warning"]
+def run(folder: Path, method: str, preset: str, options: dict[str, Any], one_class: int) -> dict[str, Any]:
+    flags = ["--method", method, "--preset", preset, "--log-level", "warning"]
     flags += [word for key, value in options.items() for word in ("--option", f"{key}={json.dumps(value)}")]
     model = grotta.models.create_model("fashion_resnet8", weights="bundled")
-    neighbour = grotta.create(method, model, **options)
+    neighbour = grotta.create(method, model, preset=preset, **options)
     differing = 0
     with serving(folder / "state", *flags) as server:
         for stream in ("poisoned", "clean"):
@@ -74,6 +74,7 @@ def run(folder: Path, method: str, options: dict[str, Any], one_class: int) -> d
         text = server.client.get("/metrics").text
     return {
         "method": method,
+        "preset": preset,
         "options": options,
         "guard_events": sorted(events),
         "guard_metrics": [line for line in text.splitlines() if line.startswith("grotta_guard_events_total{")],
@@ -87,12 +88,13 @@ def run(folder: Path, method: str, options: dict[str, Any], one_class: int) -> d
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--method", default="grotta")
+    parser.add_argument("--preset", default="paper")
     parser.add_argument("--options", type=json.loads, default={"guard": True})
     parser.add_argument("--one-class", type=int, default=10_000)
     given = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        json.dump(run(Path(folder), given.method, given.options, given.one_class), sys.stdout, indent=1)
+        json.dump(run(Path(folder), given.method, given.preset, given.options, given.one_class), sys.stdout, indent=1)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,11 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to listen on, 8000 by default; 0 picks a free one.")] = None,
     state: Annotated[Path | None, typer.Option(help="Folder where streams are kept; grotta-state by default.")] = None,
     method: Annotated[
-        str | None, typer.Option(help="How streams adapt; grotta by default, source: not at all.")
+        str | None, typer.Option(help="How streams adapt; grotta+ by default, source: not at all.")
     ] = None,
-    preset: Annotated[str | None, typer.Option(help="Settings of the method: paper, official, fast, ...")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Settings of the method; what answers soonest by default: lite for grotta+.")
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option(help="One setting of the method, KEY=VALUE; may be repeated.")
     ] = None,

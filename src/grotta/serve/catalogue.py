@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from grotta.methods.base import Adapter
-from grotta.methods.registry import create
+from grotta.methods.registry import create, method_class
 from grotta.models import create_model, list_models
 from grotta.models.bundled import bundled_path
 from grotta.models.card import read_card
@@ -30,8 +30,8 @@ class ModelSettings:
 
     name: str
     path: str
-    method: str = "grotta"
-    preset: str = "paper"
+    method: str = "grotta+"
+    preset: str = ""  # of the method; without one, what answers soonest: "lite" where there is one, else "paper"
     options: Mapping[str, Any] = field(default_factory=dict)
     image_size: int | None = None
     labels: tuple[str, ...] = ()
@@ -51,9 +51,20 @@ class ServedModel:
         """The name in addresses."""
         return self.settings.name
 
+    @property
+    def preset(self) -> str:
+        """The preset of the method."""
+        return self.settings.preset or ("lite" if "lite" in method_class(self.settings.method).presets else "paper")
+
+    @property
+    def asks_source(self) -> bool:
+        """Whether the method itself asks the untouched model."""
+        return method_class(self.settings.method).contains_source
+
     def adapter(self) -> Adapter:
         """A new stream's adapter."""
-        return create(self.settings.method, self.network, preset=self.settings.preset, **dict(self.settings.options))
+        method, options = self.settings.method, dict(self.settings.options)
+        return create(method, self.network, preset=self.preset, **options)
 
     @functools.cached_property
     def arguments(self) -> dict[str, Any]:

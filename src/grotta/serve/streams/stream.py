@@ -80,6 +80,8 @@ class Stream:
     def learned(self, info: StepInfo | None, lag: int) -> dict[str, Any]:
         """Take note of a step of the learner."""
         values = info.as_dict() if info is not None else {}
+        if self.model.asks_source and "source_accuracy" in values:  # estimated by how often the source agrees
+            values["agreement"] = values["source_accuracy"]
         self.info = values
         self.step = int(values.get("step", self.step))
         self.counts.adapted += 1

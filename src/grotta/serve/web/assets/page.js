@@ -161,7 +161,8 @@ async function drawDetail() {
   add(card("Predicted classes", "share of answers", mix, legend(data.classes.map((row) => [row.label, `c${row.slot}`]))), mix,
     (h) => shareChart(h, { rows: data.classes, seconds, label: "Share of each predicted class" }));
   const health = [["confidence", "confidence", "blue"], ["agreement", "agreement with the source", "violet"], ["estimated_accuracy", "estimated accuracy", "accent"], ["source_accuracy", "the frozen model's, estimated", "frozen"]]
-    .filter(([field]) => s[field].some((v) => v !== null));
+    .filter(([field]) => s[field].some((v) => v !== null))
+    .filter(([field]) => field !== "source_accuracy" || String(s.source_accuracy) !== String(s.agreement));
   const trust = plot();
   add(card("How sure it is", "", trust, legend(health.map(([, title, kind]) => [title, `k-${kind}`]))), trust,
     (h) => lineChart(h, { lines: health.map(([field, , kind]) => ({ kind, values: smooth(s[field], 5) })), seconds, range: [0, 1], unit: "%", label: "Confidence, agreement with the source and estimated accuracy" }));

@@ -62,7 +62,7 @@ async def model_metadata(request: Request, model: str) -> dict[str, Any]:
             {"name": PROBABILITIES, "datatype": "FP32", "shape": [-1, classes]},
             {"name": CLASSES, "datatype": "INT64", "shape": [-1]},
         ],
-        "parameters": {"method": settings.method, "preset": settings.preset, "labels": list(served.labels)},
+        "parameters": {"method": settings.method, "preset": served.preset, "labels": list(served.labels)},
     }
 
 
