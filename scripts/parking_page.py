@@ -16,6 +16,7 @@ import numpy as np
 import grotta.data
 from grotta import _files
 from grotta.bench.store.results import CellResult, load_results
+from grotta.methods import method_class
 from grotta.methods.registry import PAPER_METHODS
 from grotta.paper.parking import ALL_WEATHER, COSTLY, FEWEST, OCCUPIED, PARKING, RECOMMENDED
 from grotta.paper.recipe import by_id, recipe_section
@@ -24,6 +25,7 @@ from grotta.paper.saved import saved_recipes
 from grotta.report.document import Section
 from grotta.report.figure import Figure
 from grotta.report.labels import method_title
+from grotta.report.live.tracker import duration
 from grotta.report.render.markdown import to_markdown
 from grotta.report.render.svg import figure_svg
 from grotta.report.sections.figures import lines_panel
@@ -99,9 +101,14 @@ def section_text(section: Section, results: list[CellResult], drawn: dict[str, F
     parts = [f"## {section.title}", section.intro, sentence(results)]
     if lacking:
         parts.append(f"Not run here yet: {', '.join(lacking)}.")
+    seconds = {result.spec.method: result.seconds for result in results}
+    parts.append(f"The {len(results)} cells took {duration(sum(seconds.values()))} (minutes:seconds) of one core.")
     if COSTLY not in run:
-        parts.append(
-            f"{method_title(COSTLY)} is left out, as it takes longer than all others together (`--methods {COSTLY}`)."
+        cost, others = method_class(COSTLY).cost, sum(method_class(name).cost for name in run)
+        parts[-1] += (
+            f" {method_title(COSTLY)} is left out (`--methods {COSTLY}` runs it): a step costs {cost:.0f} forwards, "
+            f"those of all others together {others:.0f}, so it alone would take about "
+            f"{duration(seconds['source'] * cost / method_class('source').cost)}."
         )
     for block in section.blocks:
         if isinstance(block, Table):
