@@ -68,6 +68,18 @@ def test_a_change_is_seen_in_the_same_place_and_a_touch_is_none(tmp_path, write)
     assert grotta.data.load(**how).fingerprint() != before
 
 
+def test_one_flipped_byte_of_a_large_picture_is_seen(tmp_path, make_picture):
+    picture = tmp_path / "pacs" / "photo" / "dog" / "a.bmp"
+    make_picture(picture, size=(64, 64))
+    how = {"name": "pacs", "root": tmp_path, "domains": ["photo"], "image_size": 14}
+    before = grotta.data.load(**how).fingerprint()
+    content = bytearray(picture.read_bytes())
+    assert len(content) > 10_000
+    content[5_000] ^= 1
+    picture.write_bytes(content)
+    assert grotta.data.load(**how).fingerprint() != before
+
+
 def test_the_order_of_the_domains_and_the_size_count(tmp_path, write_pacs):
     how = write_pacs(tmp_path)
     prints = {

@@ -1,5 +1,6 @@
 """Data sets of picture files: decoded, resized and cropped when asked for."""
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from grotta import _files
 from grotta.data.arrays import Images, Labels, cached_images
 from grotta.data.dataset import ArrayDataset, DomainDataset, to_nchw
 from grotta.data.decode import read_picture, short_side
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 _THREADS = min(8, os.cpu_count() or 1)
 _PIECE = 256
-_END_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -72,17 +73,21 @@ class Pictures:
         return digest.hexdigest()
 
     def identity(self) -> str:
-        """A digest of the files, wherever they are: of their names, sizes and ends.
+        """A digest of the names and the content of the files, wherever they are.
 
-        Reading thousands of files in full would take as long as using them, and the end of a compressed picture changes
-        with any part of it.
+        Reading all of them takes as long as using them, so the digest is kept in the cache for as long as no file has
+        another size or time of change.
         """
+        seen = hashlib.blake2b(f"{self.listing.folder.resolve()} {self.digest()}".encode(), digest_size=16).hexdigest()
+        kept = cache_dir() / "digests" / seen
+        with contextlib.suppress(OSError):
+            return kept.read_text()
         digest = hashlib.blake2b(f"{self.resize} {self.crop}".encode(), digest_size=16)
         for name in self.listing.names:
-            with (self.listing.folder / name).open("rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - _END_BYTES))
-                digest.update(f"\n{name} {size} ".encode() + file.read())
+            content = (self.listing.folder / name).read_bytes()
+            digest.update(f"\n{name} {len(content)} ".encode() + content)
+        with contextlib.suppress(OSError):
+            _files.write(kept, digest.hexdigest().encode())
         return digest.hexdigest()
 
 
