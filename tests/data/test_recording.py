@@ -34,6 +34,14 @@ def test_a_folder_is_in_the_order_of_its_names_with_numbers_as_numbers(gate):
     np.testing.assert_array_equal(data.images("gate", [2])[0].permute(1, 2, 0), expected)
 
 
+@pytest.mark.parametrize("order", [("b", "a", "c"), ("c", "b", "a")])
+def test_equal_names_are_in_the_order_of_their_folders_whatever_order_the_disk_has(tmp_path, make_picture, order):
+    for name in order:
+        make_picture(tmp_path / "cams" / "gate" / name / "f1.png")
+    data = grotta.data.load(f"folder:{tmp_path / 'cams'}", recorded=True, image_size=16)
+    assert data.labels("gate").tolist() == [0, 1, 2]
+
+
 def test_a_folder_is_in_the_order_of_the_times_of_its_files(gate):
     for seconds, name in ((300, "none/f1.png"), (100, "car/f10.png"), (200, "car/f2.png")):
         os.utime(gate / "gate" / name, (1_000_000 + seconds,) * 2)

@@ -102,7 +102,7 @@ def read_folder(path: str, *, by_time: bool) -> Recording:
         raise DataNotFoundError(f"{path}: there is no such folder")
     found = sorted(
         (file.relative_to(folder) for file in folder.rglob("*") if _is_picture(file.relative_to(folder))),
-        key=lambda file: natural(file.name),
+        key=lambda file: (natural(file.name), file.as_posix()),
     )
     depths = {min(len(file.parts), 3) for file in found}
     if len(depths) != 1:
