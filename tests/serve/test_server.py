@@ -138,6 +138,14 @@ def test_pictures_are_taken_as_plain_bodies(server, form):
     assert answer.status_code == 200, answer.text
     assert answer.json()["outputs"][0]["shape"] == [1, 10]
     assert server.inspect("curl")["images"] >= 1
+    named = server.client.post(
+        "/v2/models/m/infer?stream=curl&top=2",
+        content=buffer.getvalue(),
+        headers={"Content-Type": f"image/{form.lower()}"},
+    )
+    first, second = (entry.split(":") for entry in named.json()["outputs"][0]["data"])
+    assert float(first[0]) >= float(second[0])
+    assert first[2] in server.client.get("/v2/models/m").json()["parameters"]["labels"]
 
 
 def test_an_exported_stream_goes_on_elsewhere(server, model):
@@ -226,12 +234,16 @@ def test_traces_are_continued_in_the_answer_and_the_log(server):
 
 
 def test_metrics_have_bounded_labels_and_count_what_happened(server):
+    server.infer(pictures(1))
+    assert server.client.post("/v2/models/m/infer", content=b"{").status_code == 400
     text = server.client.get("/metrics").text
     values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert all(name.startswith("grotta_") for name in values)
     assert float(values['grotta_images_total{model="m"}']) > 0
     assert float(values['grotta_adapted_total{model="m"}']) > 0
-    assert not any("north-gate" in name for name in values)
+    answered = 'grotta_requests_total{route="/v2/models/{model}/infer",status="200"}'
+    assert values['grotta_answer_seconds_count{model="m"}'] == values[answered]
+    assert not any("north-gate" in name or name.endswith("_created") for name in values)
 
 
 def test_pages_of_other_sites_and_other_hosts_are_turned_away(server):
@@ -248,6 +260,7 @@ def test_errors_are_objects_with_a_reason_everywhere(server):
         server.client.get("/v2/models/m/versions/2"),
         server.client.post("/v2/models/m/infer", content=b"x", headers={"Content-Type": "application/x-pickle"}),
         server.client.post("/v2/models/m/infer?wait=maybe", content=b"{}"),
+        server.client.post("/v2/models/m/infer?top=-1", content=b"x", headers={"Content-Type": "image/png"}),
     ):
         assert 400 <= answer.status_code < 500
         assert set(answer.json()) == {"error"}

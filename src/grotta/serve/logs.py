@@ -59,7 +59,7 @@ class Events:
     """
 
     def __init__(self, server: str = "", kept: int = 200) -> None:
-        self._server = server  # among those that share a state folder
+        self.where: dict[str, Any] = {"server": server} if server else {}  # which of those that share a state folder
         self._kept: deque[dict[str, Any]] = deque(maxlen=kept)
 
     def note(self, event: str, *, level: int = logging.INFO, **fields: Any) -> None:
@@ -69,7 +69,7 @@ class Events:
 
     def of(self, stream: tuple[str, str], event: str, *, level: int = logging.INFO, **fields: Any) -> None:
         """Note what happened to ``stream``, a model's name and its own."""
-        self.note(event, level=level, model=stream[0], stream=stream[1], server=self._server, **fields)
+        self.note(event, level=level, model=stream[0], stream=stream[1], **self.where, **fields)
 
     def latest(self, model: str | None = None, stream: str | None = None) -> list[dict[str, Any]]:
         """What was kept, newest first; of one stream if asked."""

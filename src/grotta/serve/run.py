@@ -3,6 +3,7 @@
 import socket
 import sys
 
+import prometheus_client
 import torch
 import uvicorn
 
@@ -18,6 +19,7 @@ def serve(settings: Settings) -> None:
     set_up(settings.log_format, settings.log_level)
     torch.set_num_threads(1)  # threads for requests, not for operators: answers and learners do not wait for each other
     sys.setswitchinterval(SWITCH_SECONDS)
+    prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each
     app = make_app(settings)
     app.state.service.ownership.take()  # before anything listens: an error here is the user's to read
     config = uvicorn.Config(

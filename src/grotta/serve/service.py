@@ -75,7 +75,8 @@ class Service:
                     model, stored.name, self.threads.strand(), started=not stored.ended, created=stored.created
                 )
         self.stored_bytes = self.store.size()
-        self.events.note("server_started", server=self.ownership.server, streams=len(self.streams))
+        methods = {model.name: f"{model.settings.method} ({model.preset})" for model in self.models.values()}
+        self.events.note("server_started", **self.events.where, models=methods, streams=len(self.streams))
 
     async def stop(self) -> None:
         """Learn what is waiting as long as there is time, save every stream, and let the folder go."""

@@ -45,6 +45,14 @@ def query_flag(request: Request, name: str) -> bool:
     return value == "true"
 
 
+def query_number(request: Request, name: str) -> int:
+    """A whole number in the address, 0 if it is not there: ``?top=3``."""
+    value = request.query_params.get(name, "0")
+    if not (value.isascii() and value.isdigit()) or len(value) > 9:
+        raise bad(f"{name} must be a whole number, got {value[:40]!r}")
+    return int(value)
+
+
 def named_in_query(request: Request, limits: Limits) -> str:
     """The stream that ``?name=`` or the header names, for those who manage it."""
     value = request.query_params.get("name")

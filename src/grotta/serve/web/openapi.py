@@ -129,6 +129,7 @@ BODY: dict[str, Any] = {
         _in("query", "stream", {"type": "string", "maxLength": 128}, "the stream of a picture"),
         _in("query", "start", _FLAG, "begin the stream of a picture anew"),
         _in("query", "end", _FLAG, "save the stream of a picture and free its memory"),
+        _in("query", "top", {"type": "integer", "minimum": 0}, "name the best classes of a picture, this many"),
     ],
     "requestBody": {
         "required": True,

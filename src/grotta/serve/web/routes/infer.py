@@ -1,5 +1,6 @@
 """The Open Inference Protocol v2 over HTTP: health, metadata, inference."""
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +13,11 @@ from grotta.serve.errors import Refused, bad, later
 from grotta.serve.limits import Limits
 from grotta.serve.names import stream_name
 from grotta.serve.protocol.pictures import MEDIA_TYPES, decode_picture
-from grotta.serve.protocol.request import CLASSES, INPUT, PROBABILITIES, InferRequest, parse_infer
+from grotta.serve.protocol.request import CLASSES, INPUT, PROBABILITIES, InferRequest, OutputWish, parse_infer
 from grotta.serve.protocol.response import HEADER_LENGTH, encode_infer
 from grotta.serve.web import openapi
 from grotta.serve.web.address import VERSION, model_of, service_of
-from grotta.serve.web.body import named_in_header, query_flag, read_body
+from grotta.serve.web.body import named_in_header, query_flag, query_number, read_body
 
 EXTENSIONS = ["sequence", "sequence(string_id)", "binary_tensor_data", "parameters", "classification"]
 _LARGE = 1 << 18  # bytes of JSON that would hold up other requests while they are parsed
@@ -87,20 +88,21 @@ async def infer(request: Request, model: str) -> Response:
     service, served = service_of(request), model_of(request)
     limits = service.settings.limits
     body = await read_body(request, limits)
-    with service.metrics.answer.labels(served.name).time():
-        wanted = await _parse(request, body, served, limits)
-        probs, stream = await service.infer(served, wanted)
-        head: dict[str, Any] = {"model_name": served.name, "model_version": VERSION}
-        if wanted.id is not None:
-            head["id"] = wanted.id
-        head["parameters"] = {"sequence_id": stream.name, "step": stream.step}
-        content, headers = encode_infer(head, probs, wanted.outputs, served.labels)
+    began = time.perf_counter()
+    wanted = await _parse(request, body, served, limits)
+    probs, stream = await service.infer(served, wanted)
+    head: dict[str, Any] = {"model_name": served.name, "model_version": VERSION}
+    if wanted.id is not None:
+        head["id"] = wanted.id
+    head["parameters"] = {"sequence_id": stream.name, "step": stream.step}
+    content, headers = encode_infer(head, probs, wanted.outputs, served.labels)
+    service.metrics.answer.labels(served.name).observe(time.perf_counter() - began)
     request.scope["log"] |= {
         "model": served.name,
         "stream": stream.name,
         "images": len(probs),
         "step": stream.step,
-        "server": service.ownership.server,
+        **service.events.where,
         "epoch": stream.epoch,
     }
     return Response(content, headers=headers)
@@ -110,7 +112,9 @@ async def _parse(request: Request, body: bytes, model: ServedModel, limits: Limi
     media_type = request.headers.get("content-type", "application/json").split(";")[0].strip().lower()
     if media_type in MEDIA_TYPES:
         images = await run_in_threadpool(decode_picture, body, media_type, model.shape, limits)
-        parsed = InferRequest(images, start=query_flag(request, "start"), end=query_flag(request, "end"))
+        wishes = (OutputWish(top=query_number(request, "top")),)
+        start, end = query_flag(request, "start"), query_flag(request, "end")
+        parsed = InferRequest(images, start=start, end=end, outputs=wishes)
         if "stream" in request.query_params:
             parsed = replace(parsed, stream=stream_name(request.query_params["stream"], limits.name_length))
     elif media_type in ("application/json", "application/octet-stream", "text/plain", ""):

@@ -10,7 +10,7 @@ from grotta.serve.errors import bad
 from grotta.serve.service import Service
 from grotta.serve.web import openapi
 from grotta.serve.web.address import model_of, service_of
-from grotta.serve.web.body import named_in_query, read_body
+from grotta.serve.web.body import named_in_query, query_number, read_body
 from grotta.serve.web.security import check_may_manage
 
 router = APIRouter(tags=["Streams"])
@@ -31,11 +31,9 @@ async def list_streams(request: Request, model: str) -> dict[str, Any]:
     service = service_of(request)
     check_may_manage(service.settings)
     served = model_of(request)
-    offset = request.query_params.get("offset", "0")
-    if not (offset.isascii() and offset.isdigit()) or len(offset) > 9:
-        raise bad(f"offset must be a whole number, got {offset[:40]!r}")
+    offset = query_number(request, "offset")
     names = sorted(name for owner, name in service.streams if owner == served.name)
-    shown = names[int(offset) : int(offset) + _MOST_LISTED]
+    shown = names[offset : offset + _MOST_LISTED]
     return {"total": len(names), "streams": [service.streams[served.name, name].summary() for name in shown]}
 
 
