@@ -5,6 +5,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from pathlib import Path
 
 from grotta import _files
 from grotta.serve.errors import later
@@ -12,6 +13,7 @@ from grotta.serve.settings import Settings
 from grotta.serve.state.membership import Membership
 from grotta.serve.state.store import OwnedElsewhere, StreamStore
 
+_JOINING = 2.0  # seconds that servers which start at the same time have for joining one after the other
 _LEFT_ALONE = 1.0  # seconds for which a server that does not answer is not asked again
 
 
@@ -60,8 +62,7 @@ class Ownership:
                 )
             self._taken = True
             return
-        with _files.locked(folder, wait=False):  # nobody holds it alone
-            self.membership.join()
+        _join(folder, self.membership)
         self._held.callback(self.membership.leave)
         self._taken = True
 
@@ -114,3 +115,17 @@ class Ownership:
         except OSError:
             self._unreachable[server] = time.monotonic()
             return False
+
+
+def _join(folder: Path, membership: Membership) -> None:
+    """Join those who share ``folder``, unless one process holds it alone."""
+    deadline = time.monotonic() + _JOINING
+    while True:
+        try:
+            with _files.locked(folder, wait=False):
+                membership.join()
+            return
+        except _files.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
