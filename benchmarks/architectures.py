@@ -21,7 +21,17 @@ from grotta.methods import method_class
 
 CLASSES, BATCH, STEPS, SMALL = 10, 2, 2, 64
 SECONDS = 300  # for one architecture
-OPTIONS: dict[str, dict[str, Any]] = {"cotta": {"views": 2}}  # 32 views are 32 times the same check
+# Random weights are sure of nothing and two images are no memory full: settings under which every method really steps.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "cotta": {"views": 2},  # 32 views are 32 times the same check
+    "note": {"update_every": BATCH},
+    "rotta": {"update_every": BATCH},
+    "eata": {"margin": 1.0, "redundancy": 1.0},
+    "rdumb": {"margin": 1.0, "redundancy": 1.0},
+    "sar": {"margin": 1.0},
+    "deyo": {"margin": 1.0, "shape": -1.0},
+    "tribe": {"margin": 1.0},
+}
 TIMM = Path(__file__).with_name("timm_architectures.txt")  # one of each family; NAME@SIZE for images of another size
 MARKS = {"adapts": "✓", "as source": "–", "refused": "R", "aborted": "A"}
 
@@ -83,16 +93,31 @@ def image_size(model: nn.Module, wanted: int) -> int:
     raise RuntimeError("the model takes none of the sizes tried")
 
 
+def random_images(count: int, size: int, seed: int) -> torch.Tensor:
+    return torch.rand(count, 3, size, size, generator=torch.Generator().manual_seed(seed))
+
+
+def draw_classifier(model: nn.Module) -> None:
+    """Give the classifier random weights: many are made with zeros, and then no gradient comes through."""
+    classifier = model.get_submodule(grotta.create("lame", model).feature_layer)
+    with torch.no_grad():
+        classifier.weight.normal_(std=classifier.weight[0].numel() ** -0.5)
+
+
 def try_method(method: str, model: nn.Module, size: int) -> dict[str, str]:
     """What comes of two steps of ``method``."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             adapter = grotta.create(method, model, **OPTIONS.get(method, {}))
+            if isinstance(adapter, grotta.EATA | grotta.PeTTA):
+                adapter.calibrate(random_images(BATCH, size, seed=STEPS))
             for step in range(STEPS):
-                probs = adapter(torch.rand(BATCH, 3, size, size, generator=torch.Generator().manual_seed(step)))
+                probs = adapter(random_images(BATCH, size, seed=step))
                 if not (probs.shape == (BATCH, CLASSES) and probs.isfinite().all()):
                     raise AssertionError(f"outputs are no probabilities of shape {tuple(probs.shape)}")
+                if adapter.describe().trained and adapter.last.loss is None:
+                    raise AssertionError("it has parameters to train and did not train them")
         except Exception as error:
             return {"outcome": "refused", "says": f"{type(error).__name__}: {error}"}
     idle = any("finds nothing to adapt" in str(warning.message) for warning in caught)
@@ -104,6 +129,7 @@ def run_one(name: str) -> None:
     """Try every method on one architecture; one line of JSON each, as they are done."""
     architecture, _, wanted = name.partition("@")
     model = make_model(architecture, int(wanted or SMALL))
+    draw_classifier(model)
     size = image_size(model, int(wanted or SMALL))
     layers = grotta.create("source", model, output="bias_guided").describe().layers
     print(
@@ -152,6 +178,11 @@ def to_markdown(rows: list[dict[str, Any]], versions: str) -> str:
         f"{STEPS} steps of every method on one architecture of each family, {BATCH} random images at a time, random "
         f"weights, {CLASSES} classes: `make architectures` ({versions}). Of {len(tried)} pairs, {len(refused)} "
         f"({len(refused) / max(len(tried), 1):.1%}) are refused and {len(aborted)} abort.",
+        "",
+        "Filters are opened and updates made at every batch (`OPTIONS` in `benchmarks/architectures.py`), so that every "
+        "method that trains takes a step on its gradient, and not taking one counts as refused. RepVGG, MobileOne and "
+        "FastViT, whose first layer makes torch 2.13 abort on larger images where it is trained in channels_last, are "
+        "run at 128 pixels.",
         "",
         "✓ adapts · – nothing for the method to adapt: it predicts as the source model · R refused, with the "
         "sentence below · A the process aborted",

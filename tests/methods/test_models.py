@@ -113,8 +113,43 @@ def test_a_model_that_ends_in_a_softmax_is_recognised_and_put_right() -> None:
     tent, plain = grotta.create("tent", model, ends_in="softmax"), grotta.create("tent", small_model())
     for images in batches((8, 16)):
         torch.testing.assert_close(tent(images), plain(images))
-    with pytest.raises(ValueError, match="ends_in must be one of 'logits', 'softmax', got 'sigmoid'"):
-        grotta.create("source", model, ends_in="sigmoid")
+    with pytest.raises(ValueError, match="ends_in must be one of 'logits', 'softmax', 'sigmoid', got 'tanh'"):
+        grotta.create("source", model, ends_in="tanh")
+
+
+def test_a_model_that_ends_in_sigmoids_is_recognised_and_put_right() -> None:
+    model = nn.Sequential(*small_model(), nn.Sigmoid()).eval()
+    with pytest.warns(UserWarning, match='seems to end in a sigmoid.*ends_in="sigmoid"'):
+        grotta.create("source", model)(next(batches((8,))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for method in ("source", "tent", "grotta"):
+            ours, plain = grotta.create(method, model, ends_in="sigmoid"), grotta.create(method, small_model())
+            for x in batches((8, 16)):
+                torch.testing.assert_close(ours(x), plain(x), atol=1e-5, rtol=1e-4)
+
+
+def test_logits_that_lie_in_the_unit_interval_by_chance_are_not_taken_for_probabilities() -> None:
+    model = nn.Sequential(*small_model()[:-1], nn.Linear(8, 2))
+    with torch.no_grad():
+        model[-1].weight.zero_()
+        model[-1].bias.copy_(torch.tensor([0.2, 0.3]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        grotta.create("source", model)(next(batches((2,))))
+
+
+def test_a_softmax_in_half_precision_is_recognised() -> None:
+    class Half(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = small_model()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.net(x).bfloat16().softmax(1)
+
+    with pytest.warns(UserWarning, match="seems to end in a softmax"):
+        grotta.create("source", Half())(next(batches((8,))))
 
 
 @pytest.mark.parametrize("method", ["bn", "tent", "note", "rotta", "grotta", "grotta+", "tribe"])

@@ -24,8 +24,7 @@ from grotta.methods.stepping import Stepping
 from grotta.methods.teacher import NothingToTrainError
 from grotta.methods.wrapped import WrappedModel
 from grotta.nn import Network, NormFactory
-from grotta.nn.logits import Field
-from grotta.nn.network import Ending
+from grotta.nn.logits import Ending, Field
 
 __all__ = ["Adapter", "Batch", "Learned", "Pending", "Prediction"]
 
@@ -49,8 +48,9 @@ class Adapter(Stepping):
             linear layer or 1x1 convolution.
         logits: name or place of the logits in what the model returns, if that is not a tensor; an entry or attribute
             ``logits``, or the first of a tuple, is found without it.
-        ends_in: ``"softmax"`` for a model that returns probabilities, ``"logits"`` for one that only looks as if it
-            did; ``None`` warns if the first batch looks like probabilities.
+        ends_in: ``"softmax"`` for a model that returns probabilities, ``"sigmoid"`` for one that returns a probability
+            for each class by itself, ``"logits"`` for one that only looks as if it did; ``None`` warns if the first
+            batch looks like probabilities.
         output: adaptation of the predictions, ``None`` or one of ``grotta.outputs.list_outputs()``.
         output_options: options of that adaptation, by name; ``k``, ``affinity``, ``sigma`` and ``lam`` may also be
             given as options of the adapter.

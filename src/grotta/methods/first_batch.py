@@ -1,4 +1,4 @@
-"""What only a real batch reveals about a model: a softmax at its end, norm layers that it bypasses."""
+"""What only a real batch reveals about a model: a softmax or sigmoids at its end, norm layers that it bypasses."""
 
 import contextlib
 import warnings
@@ -9,15 +9,15 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from grotta.nn import AdaptiveNorm
-from grotta.nn.logits import are_probabilities
+from grotta.nn.logits import seeming_end
 
 
-def warn_of_softmax(logits: Tensor) -> None:
-    """Warn if ``logits`` (B, classes) look as if the model ended in a softmax."""
-    if are_probabilities(logits):
+def warn_of_probabilities(logits: Tensor) -> None:
+    """Warn if ``logits`` (B, classes) look as if the model ended in a softmax or in sigmoids."""
+    if (ending := seeming_end(logits)) != "logits":
         warnings.warn(
-            "the model seems to end in a softmax: its outputs look like probabilities, but are taken for logits; pass "
-            'ends_in="softmax" if it does, ends_in="logits" if not',
+            f"the model seems to end in a {ending}: its outputs look like probabilities, but are taken for logits; pass "
+            f'ends_in="{ending}" if it does, ends_in="logits" if not',
             UserWarning,
             stacklevel=6,
         )

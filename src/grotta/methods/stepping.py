@@ -15,7 +15,7 @@ from grotta._check import check_whole
 from grotta.augment import check_viewable, strong_view
 from grotta.methods.description import trained_parameters
 from grotta.methods.finite import FiniteWatch, size_of
-from grotta.methods.first_batch import warn_of_softmax, watching_norms
+from grotta.methods.first_batch import warn_of_probabilities, watching_norms
 from grotta.methods.inputs import check_images, ordinary, to_float
 from grotta.methods.persistent import Persistent
 from grotta.methods.precision import caller_autocast
@@ -205,7 +205,7 @@ class Stepping(Persistent, ABC):
             inputs, prediction = self._infer(images, record)
         self._looked = True
         if self._wrapped.ends_in is None:
-            warn_of_softmax(prediction.logits.detach())
+            warn_of_probabilities(prediction.logits.detach())
         return inputs, prediction
 
     def _infer(self, images: Tensor, record: bool) -> tuple[Tensor, Prediction]:

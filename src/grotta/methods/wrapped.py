@@ -9,8 +9,7 @@ from grotta._check import check_flag, check_one_of
 from grotta.methods.arguments import check_channels, check_field, check_model, settle_classifier
 from grotta.methods.compiled import CompiledNetwork, Compiler
 from grotta.nn import Network, NormFactory, own_affine, replace_norms, shared_copy
-from grotta.nn.logits import Field
-from grotta.nn.network import Ending
+from grotta.nn.logits import Ending, Field
 
 
 class WrappedModel:

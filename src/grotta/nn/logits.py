@@ -1,12 +1,15 @@
 """The logits in whatever a model returns."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 Field = str | int | None
+Ending = Literal["logits", "softmax", "sigmoid"]
+
+_FEWEST = 8  # numbers in [0, 1] that are no coincidence
 
 
 def find_logits(returned: Any, field: Field = None) -> Tensor:
@@ -33,22 +36,37 @@ def find_logits(returned: Any, field: Field = None) -> Tensor:
     )
 
 
-def to_logits(probs: Tensor) -> Tensor:
-    """Logits whose softmax is ``probs`` (B, classes).
+def to_logits(returned: Tensor, ending: Ending) -> Tensor:
+    """The logits (B, classes) that went into the ``ending`` of a model which ``returned`` these.
 
-    >>> to_logits(torch.tensor([[0.25, 0.75]])).softmax(1)
+    The softmax of a model's sigmoids' logits shares out the odds of its classes.
+
+    >>> to_logits(torch.tensor([[0.25, 0.75]]), "softmax").softmax(1)
     tensor([[0.2500, 0.7500]])
+    >>> to_logits(torch.tensor([[2.0, -1.0]]).sigmoid(), "sigmoid")
+    tensor([[ 2.0000, -1.0000]])
     """
-    return probs.clamp_min(torch.finfo(probs.dtype).tiny).log()
+    if ending == "logits":
+        return returned
+    if ending == "softmax":
+        return returned.clamp_min(torch.finfo(returned.dtype).tiny).log()
+    return returned.logit(eps=torch.finfo(returned.dtype).eps)
 
 
-def are_probabilities(logits: Tensor) -> bool:
-    """Whether every row is a probability distribution already; waits for the device.
+def seeming_end(returned: Tensor) -> Ending:
+    """What a model that ``returned`` these (B, classes) seems to end in; waits for the device.
 
-    >>> are_probabilities(torch.tensor([[0.25, 0.75]])), are_probabilities(torch.tensor([[-1.0, 2.0]]))
-    (True, False)
+    >>> seeming_end(torch.tensor([[0.25, 0.75]])), seeming_end(torch.tensor([[-1.0, 2.0]]))
+    ('softmax', 'logits')
+    >>> seeming_end(torch.tensor([[0.1, 0.2, 0.9, 0.8], [0.0, 1.0, 0.3, 0.1]]))
+    'sigmoid'
     """
-    return bool((logits >= 0).all() & ((logits.sum(1) - 1).abs() < 1e-3).all())
+    if not bool(((returned >= 0) & (returned <= 1)).all()):
+        return "logits"
+    rows = returned.to(torch.float64).sum(1)
+    if bool(((rows - 1).abs() < max(1e-3, 2 * torch.finfo(returned.dtype).eps)).all()):
+        return "softmax"
+    return "sigmoid" if returned.numel() >= _FEWEST else "logits"
 
 
 def _named(returned: Any, field: str | int) -> Any:

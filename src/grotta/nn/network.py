@@ -2,16 +2,14 @@
 
 import threading
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from grotta.nn.caches import PassCaches
-from grotta.nn.logits import Field, find_logits, to_logits
+from grotta.nn.logits import Ending, Field, find_logits, to_logits
 from grotta.nn.probe import Probed, outputs_of
-
-Ending = Literal["logits", "softmax"]
 
 
 def find_classifier(
@@ -52,7 +50,8 @@ class Network(nn.Module):
 
     ``forward`` takes float (B, C, H, W) in [0, 1] and returns the logits (B, classes) and the detached features
     (B, d); features with positions are averaged over them. ``logits`` names the field of what the body returns that
-    holds them, and ``ends_in`` says whether they are logits already or went through a softmax.
+    holds them, and ``ends_in`` says whether they are logits already or went through
+    a softmax or sigmoids.
     """
 
     mean: Tensor | None
@@ -108,7 +107,7 @@ class Network(nn.Module):
                 "name the right one with feature_layer="
             )
         self.tapped.features = None
-        return (logits if self.ends_in == "logits" else to_logits(logits)), features
+        return to_logits(logits, self.ends_in), features
 
     def _check_channels(self, x: Tensor) -> None:
         for name, values in (("mean", self.mean), ("std", self.std)):
