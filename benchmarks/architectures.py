@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 import grotta
-from grotta.methods import method_class
+from grotta.methods import EATA, PeTTA, method_class
 
 CLASSES, BATCH, STEPS, SMALL = 10, 2, 2, 64
 SECONDS = 300  # for one architecture
@@ -110,7 +110,7 @@ def try_method(method: str, model: nn.Module, size: int) -> dict[str, str]:
         warnings.simplefilter("always")
         try:
             adapter = grotta.create(method, model, **OPTIONS.get(method, {}))
-            if isinstance(adapter, grotta.EATA | grotta.PeTTA):
+            if isinstance(adapter, EATA | PeTTA):
                 adapter.calibrate(random_images(BATCH, size, seed=STEPS))
             for step in range(STEPS):
                 probs = adapter(random_images(BATCH, size, seed=step))
