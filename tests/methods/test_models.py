@@ -196,7 +196,7 @@ def test_images_may_have_any_number_of_channels(method: str) -> None:
 
 def test_scripted_exported_and_quantised_models_are_refused_with_what_to_do() -> None:
     model, x = small_model().eval(), next(batches((2,)))
-    what_to_do = r"pass the original float module, or adapt its predictions alone with grotta\.outputs\.create"
+    what_to_do = r"pass the original float module, or adapt its predictions alone, as with grotta\.outputs\.create"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         scripted = torch.jit.trace(model, x)
@@ -206,8 +206,45 @@ def test_scripted_exported_and_quantised_models_are_refused_with_what_to_do() ->
     for kind, fixed in [*kinds.items(), ("torch.export program", exported.module())]:
         with pytest.raises(TypeError, match=f"model is (a )?{kind}.*{what_to_do}"):
             grotta.create("grotta", fixed)
-    probs, features = scripted(x).softmax(1).detach(), torch.rand(2, 8)
-    assert grotta.outputs.create("bias_guided", CLASSES)(probs, features).probs.shape == (2, CLASSES)
+    probs = scripted(x).softmax(1).detach()
+    for output in ("stream", "bias_guided", "laplacian"):
+        torch.testing.assert_close(grotta.outputs.create(output, CLASSES)(probs).probs.sum(1), torch.ones(2))
+
+
+def test_a_model_with_one_output_is_refused_with_what_to_do() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 1))
+    with pytest.raises(ValueError, match=r"has one output: .* torch\.cat\(\(torch\.zeros_like\(z\), z\), 1\)"):
+        grotta.create("tent", model)
+
+
+def test_a_model_that_declares_no_classes_is_refused() -> None:
+    model = small_model()
+    model.num_classes = 0
+    with pytest.raises(ValueError, match="the model has no classifier: its num_classes is 0"):
+        grotta.create("tent", model)
+
+
+def test_an_assertion_of_the_model_about_its_input_is_a_refusal_that_names_the_shape() -> None:
+    class Picky(nn.Sequential):
+        def forward(self, x: Tensor) -> Tensor:
+            assert x.shape[2] in (32, 224), "Input height does not match"
+            return super().forward(x)
+
+    with pytest.raises(ValueError, match=r"refuses x of shape \(2, 3, 16, 16\): Input height does not match"):
+        grotta.create("tent", Picky(*small_model()))(torch.rand(2, 3, 16, 16))
+
+
+def test_a_normalisation_that_the_model_declares_is_asked_for() -> None:
+    model = small_model()
+    model.pretrained_cfg = {"mean": (0.5, 0.4, 0.3), "std": (0.2, 0.2, 0.2)}  # as timm's models have
+    with pytest.warns(UserWarning, match=r"normalised with mean=\[0.5, 0.4, 0.3\] and std=\[0.2, 0.2, 0.2\]: pass"):
+        grotta.create("source", model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        grotta.create("source", model, mean=[0.5, 0.4, 0.3], std=[0.2, 0.2, 0.2])
+        grotta.create("source", model, mean=[0, 0, 0])
+        model.pretrained_cfg = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
+        grotta.create("source", model)
 
 
 class Around(nn.Module):

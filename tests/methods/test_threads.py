@@ -47,12 +47,20 @@ def test_calls_from_many_threads_give_the_results_of_some_serial_order(method):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", grotta.list_methods())
 def test_eight_threads_make_two_hundred_calls_each(method):
+    """Every thread has a batch of its own; the calls are repeated alone, in the order in which they were learned."""
     options = {"cotta": {"views": 1}}.get(method, {})
     adapter, alone = (grotta.create(method, small_model(), seed=1, **options) for _ in range(2))
-    x = next(batches((4,)))
-    many_threads(lambda _: [adapter(x) for _ in range(CALLS)])
-    for _ in range(THREADS * CALLS):
-        alone(x)
+    stream, order, learn = list(batches((4,) * THREADS)), [], adapter.learn
+
+    def noting(batch, prediction, probs):
+        order.append(next(i for i, x in enumerate(stream) if torch.equal(x, batch.images)))
+        return learn(batch, prediction, probs)
+
+    adapter.learn = noting
+    results = many_threads(lambda number: [adapter(stream[number]) for _ in range(CALLS)])
+    assert sorted(order) == sorted(list(range(THREADS)) * CALLS)
+    for number in order:
+        assert torch.equal(alone(stream[number]), results[number].pop(0))
     assert same_state(adapter.state_dict(), alone.state_dict())
 
 

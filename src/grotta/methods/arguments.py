@@ -22,8 +22,8 @@ FLAT_OUTPUT_OPTIONS = ("k", "affinity", "sigma", "lam")
 
 
 _FIXED = (
-    "whose layers cannot be replaced or trained: pass the original float module, or adapt its predictions alone with "
-    "grotta.outputs.create('bias_guided', num_classes)(probabilities, features)"
+    "whose layers cannot be replaced or trained: pass the original float module, or adapt its predictions alone, as "
+    "with grotta.outputs.create('stream', num_classes)(probabilities)"
 )
 _QUANTISED = ("torch.ao.nn.quantized", "torch.nn.quantized", "torch.ao.nn.intrinsic.quantized")
 
@@ -85,6 +85,8 @@ def settle_classifier(
 
     Whatever a probe of the model shows to be wrong is refused.
     """
+    if getattr(model, "num_classes", None) == 0:  # timm's way to leave out the classifier
+        raise ValueError("the model has no classifier: its num_classes is 0")
     probed = probe(model)
     found = None if probed is None else _probed_classes(find_logits(probed.returned, logits))
     if probed is not None and found is not None and logits is None:
@@ -100,6 +102,11 @@ def settle_classifier(
                 "num_classes="
             )
         num_classes = outputs
+    if outputs == 1:
+        raise ValueError(
+            "the model has one output: wrap it so that it returns a logit for each class, such as "
+            "torch.cat((torch.zeros_like(z), z), 1) for the logit z of yes against no"
+        )
     num_classes = check_whole("num_classes", num_classes, at_least=2)
     if outputs is not None and outputs != num_classes:
         raise ValueError(f"num_classes is {num_classes}, but the model has {outputs} outputs")
@@ -147,6 +154,20 @@ def check_channels(name: str, values: Sequence[float] | Tensor | None) -> list[f
     if name == "std" and not all(n > 0 for n in numbers):
         raise ValueError(f"std must be positive, got {values!r}")
     return numbers
+
+
+def warn_of_normalisation(model: nn.Module, given: bool) -> None:
+    """Warn if ``model`` declares, as timm's do, which normalisation of the input it was made for, and none is given."""
+    config = getattr(model, "pretrained_cfg", None)
+    mean, std = (config.get(name) if isinstance(config, dict) else None for name in ("mean", "std"))
+    if given or not mean or not std or not (any(mean) or any(value != 1 for value in std)):
+        return
+    warnings.warn(
+        f"the model declares that it wants input normalised with mean={list(mean)} and std={list(std)}: pass these, or "
+        f"mean={[0] * len(mean)} if it wants images in [0, 1]",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 def settle_output(

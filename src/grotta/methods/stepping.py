@@ -223,7 +223,7 @@ class Stepping(Persistent, ABC):
                 self._check_logits(prediction.logits, len(images))
             except Exception as error:
                 self.generator.set_state(drawn)
-                if not isinstance(error, RuntimeError) or isinstance(error, torch.OutOfMemoryError):
+                if not isinstance(error, RuntimeError | AssertionError) or isinstance(error, torch.OutOfMemoryError):
                     raise
                 refusal = error
             else:

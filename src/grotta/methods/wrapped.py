@@ -6,7 +6,13 @@ from typing import get_args
 from torch import nn
 
 from grotta._check import check_flag, check_one_of
-from grotta.methods.arguments import check_channels, check_field, check_model, settle_classifier
+from grotta.methods.arguments import (
+    check_channels,
+    check_field,
+    check_model,
+    settle_classifier,
+    warn_of_normalisation,
+)
 from grotta.methods.compiled import CompiledNetwork, Compiler
 from grotta.nn import Network, NormFactory, own_affine, replace_norms, shared_copy
 from grotta.nn.logits import Ending, Field
@@ -31,6 +37,7 @@ class WrappedModel:
         self.logits = check_field(logits)
         self.ends_in: Ending | None = ends_in if ends_in is None else check_one_of("ends_in", ends_in, get_args(Ending))
         self.mean, self.std = check_channels("mean", mean), check_channels("std", std)
+        warn_of_normalisation(self.model, given=mean is not None or std is not None)
         self.feature_layer, self.num_classes = settle_classifier(self.model, feature_layer, num_classes, self.logits)
         self.compiler = Compiler() if check_flag("compile", compile) else None
         self._warned_of_hooks = False

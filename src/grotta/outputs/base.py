@@ -61,8 +61,9 @@ class OutputAdaptation(ABC):
         if state:
             raise ValueError(f"output adaptation {self.name!r} has no state, got {sorted(state)}")
 
-    def __call__(self, probs: Tensor, features: Tensor) -> Output:
-        """Refine the batch, then observe it."""
+    def __call__(self, probs: Tensor, features: Tensor | None = None) -> Output:
+        """Refine the batch, then observe it; without features, the probabilities stand in for them."""
+        features = probs if features is None else features
         output = self.refine(probs, features)
         self.observe(probs, features, output)
         return output
