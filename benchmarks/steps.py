@@ -18,11 +18,12 @@ from grotta.nn import Network
 UNIT = "source forwards"
 # Passes over 32 augmented copies of the batch: tens of units, measured on the small network alone.
 EXPENSIVE = {"cotta"}
+BARS = {"grotta": 11.5, "grotta fast": 4.0, "eata": 3.0, "sar": 5.5, "deyo": 4.5, "roid": 6.0}
 
 
 def measure(rounds: int, big: bool, compiled: bool) -> Iterator[Row]:
     small = resnet20()
-    yield from steps(small, rounds, grotta.list_methods(), {"grotta": 11.5, "grotta fast": 4.0})
+    yield from steps(small, rounds, grotta.list_methods(), BARS)
     yield from outside(small, rounds, at_most=12.0)
     if compiled:
         yield from steps(small, rounds, ["grotta compiled"], {"grotta compiled": 8.8})
