@@ -13,6 +13,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
@@ -40,6 +41,12 @@ def record_name(spec: CellSpec) -> str:
     return f"{spec.dataset}-{network}-{spec.images or 'all'}"
 
 
+def _anywhere(spec: CellSpec) -> CellSpec:
+    """The spec as if weights lay in ``weights/``, wherever they do on the machine that ran it."""
+    network, at, file = spec.model.partition("@")
+    return replace(spec, model=f"{network}@weights/{Path(file).name}") if at else spec
+
+
 def read_records(path: Path) -> list[CellResult]:
     """The cells of one file."""
     return [_result(json.loads(line)) for line in path.read_text().splitlines()]
@@ -49,7 +56,7 @@ def add_records(results: Iterable[CellResult], folder: Path = RECORDS) -> None:
     """Keep these cells; one that is there already is replaced."""
     files: dict[str, list[CellResult]] = defaultdict(list)
     for result in results:
-        files[record_name(result.spec)].append(result)
+        files[record_name(result.spec)].append(replace(result, spec=_anywhere(result.spec)))
     for name, found in files.items():
         path = folder / f"{name}.jsonl"
         known = {r.spec.id: r for r in (*(read_records(path) if path.exists() else ()), *found)}
@@ -198,6 +205,8 @@ def _commands(results: Sequence[CellResult]) -> list[str]:
         words = ["grotta bench --dataset", spec.dataset, "--model", spec.model]
         words += ["--full"] if spec.domains == CORRUPTIONS else ["--domains", ",".join(spec.domains)]
         words += ["--images", str(spec.images)] if spec.images else []
+        words += ["--stream", spec.stream] if spec.stream != CellSpec.stream else []
+        words += ["--batch-size", str(spec.batch_size)] if spec.batch_size != CellSpec.batch_size else []
         words += ["--image-size", str(spec.image_size)] if spec.image_size != CellSpec.image_size else []
         words += ["--gammas", ",".join(f"{gamma:.0e}".replace("e-0", "e-") for gamma in columns)]  # type: ignore[attr-defined]
         words += ["--preset", str(preset)] if preset != "paper" else []
