@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -214,10 +215,7 @@ def names() -> Iterator[str]:
 
 
 def versions() -> str:
-    import timm
-    import transformers
-
-    return f"timm {timm.__version__}, transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}"
+    return ", ".join(f"{name} {version(name).split('+')[0]}" for name in ("timm", "transformers", "torch"))
 
 
 def main() -> None:
