@@ -180,8 +180,8 @@ def to_markdown(rows: list[dict[str, Any]], versions: str) -> str:
         f"weights, {CLASSES} classes: `make architectures` ({versions}). Of {len(tried)} pairs, {len(refused)} "
         f"({len(refused) / max(len(tried), 1):.1%}) are refused and {len(aborted)} abort.",
         "",
-        "Filters are opened and updates made at every batch (`OPTIONS` in `benchmarks/architectures.py`), so that every "
-        "method that trains takes a step on its gradient, and not taking one counts as refused. RepVGG, MobileOne and "
+        "Filters are opened and updates made at every batch (`OPTIONS` in `benchmarks/architectures.py`), so that every"
+        " method that trains takes a step on its gradient, and not taking one counts as refused. RepVGG, MobileOne and "
         "FastViT, whose first layer makes torch 2.13 abort on larger images where it is trained in channels_last, are "
         "run at 128 pixels.",
         "",

@@ -16,8 +16,8 @@ def warn_of_probabilities(logits: Tensor) -> None:
     """Warn if ``logits`` (B, classes) look as if the model ended in a softmax or in sigmoids."""
     if (ending := seeming_end(logits)) != "logits":
         warnings.warn(
-            f"the model seems to end in a {ending}: its outputs look like probabilities, but are taken for logits; pass "
-            f'ends_in="{ending}" if it does, ends_in="logits" if not',
+            f"the model seems to end in a {ending}: its outputs look like probabilities, but are taken for logits; "
+            f'pass ends_in="{ending}" if it does, ends_in="logits" if not',
             UserWarning,
             stacklevel=6,
         )
