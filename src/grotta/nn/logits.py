@@ -9,8 +9,6 @@ from torch import Tensor
 Field = str | int | None
 Ending = Literal["logits", "softmax", "sigmoid"]
 
-_FEWEST = 8  # numbers in [0, 1] that are no coincidence
-
 
 def find_logits(returned: Any, field: Field = None) -> Tensor:
     """The tensor of logits in what a model ``returned``.
@@ -48,17 +46,22 @@ def to_logits(returned: Tensor, ending: Ending) -> Tensor:
     """
     if ending == "logits":
         return returned
+    limits = torch.finfo(returned.dtype)
     if ending == "softmax":
-        return returned.clamp_min(torch.finfo(returned.dtype).tiny).log()
-    return returned.logit(eps=torch.finfo(returned.dtype).eps)
+        return returned.clamp_min(limits.tiny).log()
+    bounded = returned.clamp(limits.tiny, 1 - limits.eps)
+    return bounded.log() - (-bounded).log1p()
 
 
 def seeming_end(returned: Tensor) -> Ending:
     """What a model that ``returned`` these (B, classes) seems to end in; waits for the device.
 
+    Rows that sum to 1 are those of a softmax. Numbers in [0, 1] are taken for sigmoids if they say no to most classes
+    and yes to some: logits of an untrained network lie there by chance.
+
     >>> seeming_end(torch.tensor([[0.25, 0.75]])), seeming_end(torch.tensor([[-1.0, 2.0]]))
     ('softmax', 'logits')
-    >>> seeming_end(torch.tensor([[0.1, 0.2, 0.9, 0.8], [0.0, 1.0, 0.3, 0.1]]))
+    >>> seeming_end(torch.tensor([[0.02, 0.01, 0.9, 0.03], [0.0, 0.6, 0.3, 0.01]]))
     'sigmoid'
     """
     if not bool(((returned >= 0) & (returned <= 1)).all()):
@@ -66,7 +69,7 @@ def seeming_end(returned: Tensor) -> Ending:
     rows = returned.to(torch.float64).sum(1)
     if bool(((rows - 1).abs() < max(1e-3, 2 * torch.finfo(returned.dtype).eps)).all()):
         return "softmax"
-    return "sigmoid" if returned.numel() >= _FEWEST else "logits"
+    return "sigmoid" if bool((returned.median() < 0.1) & (returned.max() > 0.5)) else "logits"
 
 
 def _named(returned: Any, field: str | int) -> Any:
