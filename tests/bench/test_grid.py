@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from safetensors.torch import save_file
 
 from grotta import models
@@ -101,3 +102,11 @@ def test_a_network_for_other_classes_is_refused_with_what_to_do(tmp_path: Path) 
         assert "num_classes" not in str(caught.value)
     save_file(models.create_model("fashion_resnet8", num_classes=11).state_dict(), weights)
     assert make_grid(f"folder:{tmp_path}", model=f"fashion_resnet8@{weights}")
+
+
+def test_a_bundled_network_is_refused_on_its_classes_in_another_order(tmp_path: Path) -> None:
+    for name in ("Bag", "Coat", "Dress", "Pullover", "Sandal", "Shirt", "Sneaker", "T-shirt", "Trouser", "boot"):
+        (tmp_path / "day" / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "day" / name / "0.png")
+    with pytest.raises(ValueError, match=r"Bag, Coat, .* in this order; got fashion_resnet8, which .* T-shirt/top, Tr"):
+        make_grid(f"folder:{tmp_path}", model="fashion_resnet8", methods=["source"])

@@ -124,6 +124,7 @@ def test_the_command_runs_the_matrix_and_tells_what_is_missing(tmp_path, monkeyp
         (("matrix", "--dataset", "cifar10-c"), "dataset must be left out: matrix fixes it, got cifar10-c"),
         (("table-main", "--quick"), "quick must be left out: table-main has no quick version"),
         (("matrix", "--quick", "--full"), "quick must be left out with full, got both"),
+        (("matrix", "--quick", "--seeds", "1000000000"), "seeds must be in [1, 10001), got 1000000000"),
     ],
 )
 def test_choices_that_mean_nothing_are_refused(words, said, tmp_path, capsys):

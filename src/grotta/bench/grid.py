@@ -50,7 +50,7 @@ def make_grid(
     >>> [spec.label for spec in grid], grid[0].model
     (['source', 'grotta'], 'fashion_resnet8')
     """
-    check_whole("seeds", seeds, at_least=1, below=MOST_SEEDS + 1)
+    check_seeds(seeds)
     for name, values in {"methods": methods, "gammas": gammas, "domains": domains}.items():
         if values is not None and len(set(values)) < max(len(values), 1):
             raise ValueError(f"{name} must be one or more different values, got {list(values)}")
@@ -90,6 +90,11 @@ def make_grid(
     check_classes(network, opened, data_root)
     most = SHORT_IMAGES if short and images is None else images or 0
     return [replace(cell, domains=chosen, model=network, images=most) for cell in cells]
+
+
+def check_seeds(seeds: int) -> int:
+    """``seeds`` if it is a number of runs that may end."""
+    return check_whole("seeds", seeds, at_least=1, below=MOST_SEEDS + 1)
 
 
 def _usual_gammas(stream: str, full: bool) -> tuple[float, ...]:

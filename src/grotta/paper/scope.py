@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from grotta.bench.grid import make_grid
+from grotta.bench.grid import check_seeds, make_grid
 from grotta.bench.inputs.opened import WITHOUT_GAMMA
 from grotta.bench.spec import CellSpec
 from grotta.report.labels import gamma_head, gamma_name
@@ -33,6 +33,9 @@ class Scope:
     gammas: tuple[float, ...]
     seeds: int = 1
     only_gammas: bool = False
+
+    def __post_init__(self) -> None:
+        check_seeds(self.seeds)
 
     @property
     def dataset(self) -> str:

@@ -8,6 +8,7 @@ from torch import nn
 from grotta import data, models
 from grotta.data.roots import data_roots
 from grotta.methods.checkpoint import fingerprint
+from grotta.models.bundled import bundled_path
 from grotta.models.card import read_card
 from grotta.models.registry import weights_classes
 
@@ -58,13 +59,13 @@ def network_classes(name: str, data_root: Path | None) -> int:
 def check_classes(name: str, dataset: data.DomainDataset, data_root: Path | None) -> None:
     """Raise a ``ValueError`` if the network ``NAME`` or ``NAME@WEIGHTS`` was trained for other classes.
 
-    Their number is known of every network, their names and order of those that `grotta train` made.
+    Their number is known of every network, their names and order of those that `grotta train` made, bundled or not.
     """
     architecture, weights = find_weights(name, data_root)
     classes, card = None, None
     with contextlib.suppress(OSError, ValueError):  # the cells will say what is wrong with the file
         classes = weights_classes(architecture, weights or "bundled")
-        card = read_card(Path(weights)) if weights else None
+        card = read_card(Path(weights) if weights else bundled_path(architecture))
     fits = classes is None or (classes == dataset.num_classes if dataset.closed else classes >= dataset.num_classes)
     if not fits:
         raise ValueError(
@@ -75,7 +76,7 @@ def check_classes(name: str, dataset: data.DomainDataset, data_root: Path | None
     if dataset.closed and known != here and set(known) & set(here):  # names of another kind say nothing
         raise ValueError(
             f"model must be trained for the classes of {dataset.name}, {', '.join(here)}, in this order; got {name}, "
-            f"which was trained for {', '.join(known)}"
+            f"which was trained for {', '.join(known)} (a csv: list may have the numbers of classes as labels)"
         )
 
 
