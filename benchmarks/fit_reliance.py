@@ -29,7 +29,7 @@ NETWORKS = {"resnet20": "cifar10-c", "cifar10_resnet": "cifar10-c", "fashion_res
 
 
 class Readings(NamedTuple):
-    """What the three readings said of a stream, batch by batch."""
+    """What the readings said of a stream, batch by batch."""
 
     logs: list[Tensor]  # (B, 3, classes)
     signs: list[Tensor]  # (3, 3)

@@ -5,14 +5,14 @@ from torch import nn
 import grotta
 from grotta.checks import batches, small_model
 from grotta.methods import create
-from grotta.methods.grotta_plus import INSTANCE, SOURCE, TRACKED
-from grotta.methods.track_record import LAGS, SLOWLY
+from grotta.methods.grotta_plus import READINGS, SOURCE
+from grotta.methods.track_record import LAGS, SLOWLY, TrackRecord
 from grotta.nn import observing
 
 
 def passes(adapter):
     """Counts forward passes of each reading from now on."""
-    counts = dict.fromkeys(("source", "instance", "tracked"), 0)
+    counts = dict.fromkeys(READINGS, 0)
     for name in counts:
 
         def count(*_, name=name):
@@ -32,13 +32,13 @@ def error(adapter, images, labels, size=64):
     return 100 * torch.cat(wrong).mean().item()
 
 
-def test_the_answer_is_the_weighted_mean_of_three_readings():
+def test_the_answer_is_the_weighted_mean_of_the_readings():
     """The first batch, by hand: weights from what each reading tells of this batch, how sure and how constant it is."""
     adapter = create("grotta+", small_model(torch.float64), output=None)
     (x,) = batches((16,))
     x = x.double()
     with observing():
-        logs = [net(x)[0].log_softmax(1) for net in (adapter.source, adapter.instance, adapter.tracked)]
+        logs = [net(x)[0].log_softmax(1) for net in (getattr(adapter, name) for name in READINGS)]
     weights = adapter.record.counts().after(torch.stack(logs, 1), adapter.keeps, 16).weights()
     assert weights.sum().item() == pytest.approx(1)
     pooled = sum(float(w) * log for w, log in zip(weights, logs))
@@ -53,35 +53,35 @@ def said(*answers, sure=0.9, classes=5):
 
 
 def test_the_record_counts_as_said():
-    adapter = create("grotta+", small_model(), output=None)
+    record = TrackRecord(3, 5)
     logs = said([0, 0, 1], [2, 2, 2])
-    counts = adapter.record.counts().after(logs, 0.5, 64)
+    counts = record.counts().after(logs, 0.5, 64)
     twice = counts.after(logs, 0.5, 64)
     torch.testing.assert_close(twice.answers, 1.5 * counts.answers)
     torch.testing.assert_close(twice.chosen, (1 + SLOWLY) * counts.chosen)
     assert float(twice.images) == 3
     assert twice.past.tolist() == [[-1] * 3] * (LAGS - 4) + 2 * [[0, 0, 1], [2, 2, 2]]
     assert counts.after(logs, 0.5, 64, following=False).past[: LAGS - 2].eq(-1).all()
-    first = adapter.record.counts().weights()
+    first = record.counts().weights()
     torch.testing.assert_close(first, torch.full_like(first, 1 / 3))
 
 
 def test_a_reading_that_says_the_same_of_everything_is_not_relied_on():
-    record = create("grotta+", small_model(), output=None).record
+    record = TrackRecord(3, 5)
     labels = torch.randint(5, (256,), generator=torch.Generator().manual_seed(0)).tolist()
     counts = record.counts().after(said(*[[0, 0, label] for label in labels]), 0.5, 256)
-    assert counts.weights()[TRACKED] > 0.95
+    assert counts.weights()[2] > 0.95
 
 
 def test_where_labels_cluster_a_reading_that_jumps_about_is_not_relied_on():
-    record = create("grotta+", small_model(), output=None).record
+    record = TrackRecord(3, 5)
     generator = torch.Generator().manual_seed(0)
     counts = record.counts()
     for label in torch.randint(5, (40,), generator=generator).tolist():
         guesses = torch.randint(5, (20,), generator=generator)
         guesses[::2] = label
         counts = counts.after(said(*[[label, label, guess] for guess in guesses.tolist()]), 0.5, 20)
-    assert counts.weights()[TRACKED] < 0.15
+    assert counts.weights()[2] < 0.15
 
 
 def test_the_estimates_follow_what_the_answers_show():
@@ -130,13 +130,13 @@ def test_a_network_that_can_be_read_in_one_way_is_read_so(make):
         torch.testing.assert_close(streamed(x), outside(x))
 
 
-@pytest.mark.parametrize(("preset", "asked", "probes"), [("paper", 3, 48), ("fast", 2, 6), ("lite", 1, 2)])
+@pytest.mark.parametrize(("preset", "asked", "probes"), [("paper", 4, 48), ("fast", 2, 6), ("lite", 1, 2)])
 def test_presets_ask_fewer_readings_except_on_probes(preset, asked, probes):
     adapter = create("grotta+", small_model(), preset=preset)
     counts = passes(adapter)
     for x in batches((4,) * 48):
         adapter(x)
-    assert sum(counts.values()) == asked * (48 - probes) + 3 * probes
+    assert sum(counts.values()) == asked * (48 - probes) + 4 * probes
 
 
 def test_a_probe_settles_who_is_asked_next():
@@ -144,17 +144,18 @@ def test_a_probe_settles_who_is_asked_next():
     counts = passes(adapter)
     for place, x in enumerate(batches((4,) * 12)):
         before = dict(counts)
-        best = ("source", "instance", "tracked")[int(adapter.order[0])]
+        best = READINGS[int(adapter.order[0])]
         adapter(x)
         asked = {name for name in counts if counts[name] > before[name]}
-        assert asked == ({"source", "instance", "tracked"} if place % 4 == 0 else {best})
-    assert sorted(adapter.order.tolist()) == [SOURCE, INSTANCE, TRACKED]
+        assert asked == (set(READINGS) if place % 4 == 0 else {best})
+    assert sorted(adapter.order.tolist()) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"experts": 4}, "experts must be 1, 2 or 3, got 4"),
+        ({"experts": 5}, "experts must be at most 4, got 5"),
+        ({"bold_k": -1}, "bold_k must be at least 0, got -1"),
         ({"experts": 0}, "experts must be at least 1, got 0"),
         ({"probe_every": 0}, "probe_every must be at least 1"),
         ({"memory": 2}, r"memory must be in \[0, 1\], got 2"),

@@ -69,8 +69,10 @@ class FilterByHand:
             self.uncertainty = max(surprise - noise, self.uncertainty)
         gain = min(max(self.uncertainty / (self.uncertainty + noise), 0), G.MOST)
         share = n / G.SAMPLES
-        self.mean = [m + gain * (b - m) for m, b in zip(self.mean, mean)]
-        self.var = [v + gain * (b - v) for v, b in zip(self.var, var)]
+        for c in range(CHANNELS):
+            far = min((mean[c] - self.mean[c]) ** 2, G.CLIP * noise * (self.var[c] + self.eps))
+            self.var[c] += gain * (var[c] + (1 - gain) * far - self.var[c])
+            self.mean[c] += gain * (mean[c] - self.mean[c])
         self.uncertainty = (1 - gain) * self.uncertainty + G.DRIFT * share * self.noise / G.SAMPLES
         if not first:
             pace = 1 - (1 - G.LEARNS_NOISE) ** share
@@ -153,6 +155,18 @@ def test_single_images_and_types(dtype):
         assert y.dtype == dtype
         assert y.isfinite().all()
     assert layer.running_mean.dtype == dtype
+
+
+def test_images_one_by_one_show_how_far_they_lie_apart():
+    """The variance of one image lacks the spread between images, of which one by one nothing is seen in any batch."""
+    single, together = a_layer()[0], a_layer()[0]
+    images = some(512, shift=1.0, spread=1.5)
+    for x in images.split(1):
+        show(single, x)
+    for x in images.split(64):
+        show(together, x)
+    torch.testing.assert_close(single.running_var, together.running_var, rtol=0.25, atol=0)
+    assert (single.running_var > 2).all()  # of single images: 1; between them: 2.25
 
 
 def test_half_precision_features_move_full_precision_statistics():

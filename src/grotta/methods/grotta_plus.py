@@ -1,4 +1,4 @@
-"""GRoTTA+: three readings of one network, weighed by what can be seen of them, and the order of the stream."""
+"""GRoTTA+: four readings of one network, weighed by what can be seen of them, and the order of the stream."""
 
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,7 +13,8 @@ from grotta.methods.track_record import Counts, TrackRecord
 from grotta.nn import gated, iabn
 from grotta.nn.gated_bn import GatedBN1d, Observation, observing
 
-SOURCE, INSTANCE, TRACKED = 0, 1, 2
+READINGS = ("source", "instance", "bold", "tracked")
+SOURCE, INSTANCE, BOLD, TRACKED = range(4)
 WATCHED = 0.9  # what is kept, over 64 images, of the sums behind the estimated accuracies
 SAMPLES = 64
 
@@ -22,7 +23,7 @@ class Seen(NamedTuple):
     """What learning needs of a prediction."""
 
     observations: list[tuple[GatedBN1d, Observation]]  # of the tracked norm layers
-    logs: Tensor | None  # (B, 3, classes), if all three experts were asked
+    logs: Tensor | None  # (B, 4, classes), if all experts were asked
     source: Tensor | None  # (B,), what the source answers, if it was asked
 
 
@@ -30,11 +31,12 @@ class Seen(NamedTuple):
 class GRoTTAPlus(Adapter):
     """The recommended method: it trains nothing and includes the untouched model.
 
-    One set of weights is read in three ways, which differ in their batch normalisation alone:
+    One set of weights is read in four ways, which differ in their batch normalisation alone:
 
     - *source*: the statistics of the training set; right where nothing has changed;
     - *instance*: each image is corrected by its own statistics where these clearly differ (IABN); needs no batch, no
       memory and no time, whatever the labels do;
+    - *bold*: the same, where an image differs at all; better where little is left of what the network was trained on;
     - *tracked*: the statistics follow the stream (a gated filter in every layer), at once when a domain changes, slowly
       where batches are poor samples of the classes; best on fair batches.
 
@@ -49,10 +51,11 @@ class GRoTTAPlus(Adapter):
     A model without batch normalisation is read in one way, as it is, and profits from the order of the stream alone.
 
     Args:
-        experts: how many of the three are asked about each batch. With fewer than three, those that did best when all
-            three were last asked.
-        probe_every: with fewer than three experts, all are asked about every n-th batch.
-        k: by how many standard errors an image must differ to be corrected (instance).
+        experts: how many of the four are asked about each batch. With fewer, those that did best when all were last
+            asked.
+        probe_every: with fewer than four experts, all are asked about every n-th batch.
+        k: by how many standard errors an image must differ to be corrected (instance) ...
+        bold_k: ... and the same of the bold reading.
         memory: share of what was seen of the experts that is kept over 64 images.
         **options: those of :class:`grotta.methods.Adapter`.
 
@@ -66,7 +69,7 @@ class GRoTTAPlus(Adapter):
     (torch.Size([4, 5]), True)
     """
 
-    title, place, cost = "GRoTTA+", 100, 3.6
+    title, place, cost = "GRoTTA+", 100, 4.9
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "official": {},
@@ -81,33 +84,36 @@ class GRoTTAPlus(Adapter):
         self,
         model: nn.Module,
         *,
-        experts: int = 3,
+        experts: int = 4,
         probe_every: int = 8,
         k: float = 5.0,
+        bold_k: float = 1.0,
         memory: float = 0.35,
         output: str | None = "stream",
         **options: Any,
     ) -> None:
         super().__init__(model, output=output, **options)
         self.experts = check_whole("experts", experts, at_least=1)
-        if self.experts > 3:
-            raise ValueError(f"experts must be 1, 2 or 3, got {experts}")
+        if self.experts > len(READINGS):
+            raise ValueError(f"experts must be at most {len(READINGS)}, got {experts}")
         self.probe_every = check_whole("probe_every", probe_every, at_least=1)
         self.k = check_at_least("k", k, 0)
+        self.bold_k = check_at_least("bold_k", bold_k, 0)
         self.keeps = check_in_unit_interval("memory", memory)
         self.reset()
 
     def build(self) -> None:
-        """The three readings, on one set of weights, and their agreement so far."""
+        """The readings, on one set of weights, and their agreement so far."""
         norms = [m for m in self.model.modules() if isinstance(m, _BatchNorm)]
         self.source = self.network().requires_grad_(False)
         self.single = not norms or any(m.running_mean is None for m in norms)
         if self.single:
             return
         self.instance = self.network(iabn(self.k)).requires_grad_(False)
+        self.bold = self.network(iabn(self.bold_k)).requires_grad_(False)
         self.tracked = self.network(gated(self.num_classes)).requires_grad_(False)
-        self.record = TrackRecord(3, self.num_classes, device=self.device, dtype=self.wide)
-        self.register_buffer("order", torch.tensor([INSTANCE, TRACKED, SOURCE], device="cpu"))  # best expert first
+        self.record = TrackRecord(len(READINGS), self.num_classes, device=self.device, dtype=self.wide)
+        self.register_buffer("order", torch.tensor([INSTANCE, TRACKED, SOURCE, BOLD], device="cpu"))  # best first
         # Images, their confidence, and of those that the source was asked about: how many, and how often it agreed.
         self.register_buffer("watched", torch.zeros(4, device=self.device, dtype=self.wide))
 
@@ -115,8 +121,8 @@ class GRoTTAPlus(Adapter):
         """Ask the experts and pool what they say."""
         if self.single:
             return Prediction(*self.source(inputs))
-        everyone = self.experts == 3 or self.step % self.probe_every == 0
-        asked = [SOURCE, INSTANCE, TRACKED] if everyone else sorted(self.order[: self.experts].tolist())
+        everyone = self.experts == len(READINGS) or self.step % self.probe_every == 0
+        asked = list(range(len(READINGS))) if everyone else sorted(self.order[: self.experts].tolist())
         with torch.autocast(self.device.type, enabled=False):
             weights = self.record.counts().weights()
         logs: list[Tensor] = []
@@ -126,7 +132,7 @@ class GRoTTAPlus(Adapter):
                 with observing(self._labels_so_far(logs, weights[asked])) as observations:
                     logits, features = self.tracked(inputs)
             else:
-                logits, features = (self.source, self.instance)[expert](inputs)
+                logits, features = (self.source, self.instance, self.bold)[expert](inputs)
             with torch.autocast(self.device.type, enabled=False):
                 logs.append(logits.to(self.wide).log_softmax(1))
         with torch.autocast(self.device.type, enabled=False):
@@ -150,7 +156,7 @@ class GRoTTAPlus(Adapter):
             if seen.logs is not None:
                 self.record.take(self._record_after(seen.logs))
             weights = self.record.counts().weights()
-            if seen.logs is not None and self.experts < 3:
+            if seen.logs is not None and self.experts < len(READINGS):
                 self.order.copy_(weights.argsort(descending=True))
             self._watch(probs, seen.source)
         images, confidence, compared, agreed = self.watched
@@ -178,8 +184,9 @@ class GRoTTAPlus(Adapter):
 
     def _record_after(self, logs: Tensor) -> Counts:
         """The experts' record after a batch of which all of them said ``logs``."""
-        batches = 1 if self.experts == 3 else self.probe_every  # a probe stands for the batches since the one before
-        return self.record.counts().after(logs, self.keeps, len(logs) * batches, following=self.experts == 3)
+        always = self.experts == len(READINGS)
+        batches = 1 if always else self.probe_every  # a probe stands for the batches since the one before
+        return self.record.counts().after(logs, self.keeps, len(logs) * batches, following=always)
 
     def _watch(self, probs: Tensor, source: Tensor | None) -> None:
         """Add a batch to the sums behind the estimated accuracies."""

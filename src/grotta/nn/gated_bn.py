@@ -51,6 +51,9 @@ def follow(gate: Gate, seen: Observation, eps: float) -> Gate:
     expected is news: it becomes uncertainty, and the gain u / (u + noise) lets the statistics jump. Otherwise they
     settle, ever more slowly. What a stream's usual batches look like, such as one class at a time, is its
     noise level, learned from clipped surprises: where batches are poor samples the statistics are patient.
+
+    The variance of a small batch lacks how far its images lie from those of other batches (all of it, in a batch of
+    one): the squared distance of its mean is added, as far as that is noise and not news.
     """
     scale = gate.var + eps
     surprise = ((seen.mean - gate.mean).square() / scale).mean()
@@ -63,11 +66,12 @@ def follow(gate: Gate, seen: Observation, eps: float) -> Gate:
     uncertainty = torch.where(surprise > JUMP * (gate.uncertainty + noise), news, gate.uncertainty)
     uncertainty = torch.where(first, surprise, uncertainty)
     gain = (uncertainty / (uncertainty + noise)).clamp(0, MOST)
+    apart = (1 - gain) * torch.minimum((seen.mean - gate.mean).square(), CLIP * noise * scale)
     share = seen.size / SAMPLES
     learned = torch.lerp(per_image, torch.minimum(surprise, CLIP * noise) * seen.size, 1 - (1 - LEARNS_NOISE) ** share)
     return Gate(
         torch.lerp(gate.mean, seen.mean, gain),
-        torch.lerp(gate.var, seen.var, gain),
+        torch.lerp(gate.var, seen.var + apart, gain),
         (1 - gain) * uncertainty + DRIFT * share * per_image / SAMPLES,
         torch.maximum(torch.where(first, per_image, learned), 0.5 * seen.spread),
     )
