@@ -4,6 +4,8 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
+_WORDED = (ValueError, TypeError, OSError, FloatingPointError)
+
 
 def one_line(error: BaseException, place: Path | None = None) -> str:
     """An error as one line; a system error that names no file is said to concern ``place``.
@@ -22,6 +24,6 @@ def one_line(error: BaseException, place: Path | None = None) -> str:
         text, place = error.strerror, error.filename or place
     elif not isinstance(error, SafetensorError):  # it writes files, but does not say which
         place = None
-    worded = isinstance(error, ValueError | TypeError | OSError) or type(error).__module__.startswith("grotta.")
+    worded = isinstance(error, _WORDED) or type(error).__module__.startswith("grotta.")
     name = "" if worded and text else type(error).__name__
     return ": ".join(str(part) for part in (name, text, place) if part)
