@@ -161,7 +161,7 @@ def corrupt_data(
 def record_data(
     source: Annotated[str, typer.Argument(help="A camera's address or device, or a video file.")],
     out: Annotated[Path, typer.Option(help="A new folder for the pictures.")],
-    images: Annotated[int, typer.Option(help="Stop after this many; 0 goes on until the end, or Ctrl-C.")] = 0,
+    images: Annotated[int, typer.Option(help="Stop after this many; 0 films until the end, or Ctrl-C.")] = 0,
 ) -> None:
     """Film a running camera into a folder: a picture per frame, called after the time at which it was taken.
 

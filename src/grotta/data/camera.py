@@ -28,7 +28,7 @@ def record(
     Args:
         source: as for :func:`grotta.data.video.frames`.
         folder: where the pictures go; made if it does not exist.
-        images: stop after so many; 0 goes on until the source ends.
+        images: stop after so many; 0 means when the source ends.
         advance: called with 1 for every picture.
     """
     target, count, began, first = Path(folder), 0, datetime.datetime.now(), 0.0

@@ -122,8 +122,5 @@ def _classes(network: nn.Module) -> int:
 
 
 def _labels(card: Mapping[str, Any] | None, count: int) -> tuple[str, ...]:
-    from grotta.data.sets import cifar, fashion
-
-    known = {clean.corrupted: clean.class_names for clean in (fashion.FASHION, cifar.CIFAR10, cifar.CIFAR100)}
-    names = known.get(card["data"]["dataset"], ()) if card else ()
+    names = tuple(card["data"].get("class_names", ())) if card else ()
     return names if len(names) == count else tuple(map(str, range(count)))
