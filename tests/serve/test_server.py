@@ -234,7 +234,8 @@ def test_traces_are_continued_in_the_answer_and_the_log(server):
 
 
 def test_metrics_have_bounded_labels_and_count_what_happened(server):
-    server.infer(pictures(1))
+    for _ in range(2):  # the second answer waits until the first batch is learned
+        server.infer(pictures(1), "north-gate", wait=True)
     assert server.client.post("/v2/models/m/infer", content=b"{").status_code == 400
     text = server.client.get("/metrics").text
     values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
