@@ -16,9 +16,8 @@ from grotta.data.decode import resize_and_crop, short_side
 from grotta.data.errors import DamagedDataError, DataNotFoundError
 from grotta.data.options import Options
 from grotta.data.progress import progress
+from grotta.data.recording import UNKNOWN
 from grotta.data.roots import cache_dir
-
-UNKNOWN = -1
 
 
 def frames(source: str | os.PathLike[str], *, image_size: int = 224) -> Iterator[tuple[float, Images]]:

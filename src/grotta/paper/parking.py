@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from grotta.bench.spec import CellSpec
 from grotta.bench.store import records as rec
 from grotta.bench.store.results import CellResult
 from grotta.methods import list_methods
@@ -100,12 +99,8 @@ def _hours(results: Sequence[CellResult]) -> list[Block]:
     return [Figure("hours", "Error and label mix by hour", caption, tuple(panels), tuple(shown))]
 
 
-def _cells(scope: Scope) -> list[CellSpec]:
-    return compared(scope)
-
-
 def _blocks(scope: Scope, found: Found, printed: Printed) -> list[Block]:
-    results = pick(_cells(scope), found)
+    results = pick(compared(scope), found)
     if not results:
         return []
     entries = [Entry(row_key(r.spec), domain, error, r) for r in results for domain, error in r.domain_errors.items()]
@@ -130,7 +125,7 @@ PARKING = Recipe(
     title="Parking cameras, trained on one of them in the sun",
     about="Beyond the paper: a network trained on one camera in the sun sees its other weather and two other cameras, "
     "in recorded order.",
-    cells=_cells,
+    cells=compared,
     blocks=_blocks,
     fixed=("gammas", "full"),
     choices=partial(_choices, ("pucpr:cloudy+shaded", "ufpr04", "ufpr05")),
@@ -141,7 +136,7 @@ ALL_WEATHER = Recipe(
     name="parking-all-weather",
     title="Parking cameras, trained on all weather of one of them",
     about="Beyond the paper: a network trained on all weather of one camera sees two other cameras, in recorded order.",
-    cells=_cells,
+    cells=compared,
     blocks=_blocks,
     fixed=("gammas", "full"),
     choices=partial(_choices, ("ufpr04", "ufpr05")),
