@@ -15,9 +15,9 @@ from grotta.methods.registry import PAPER_METHODS
 GAMMAS = (1e-1, 1e-4)
 ALL_GAMMAS = (1e-1, 1e-2, 1e-3, 1e-4)
 IID_GAMMA = 1e-1  # a cell has a gamma; iid and recorded streams ignore it
-# A short run has fewer corruptions and fewer images of each, but still several times more than a memory holds.
+# A short run has fewer corruptions and fewer images of each, but still three times what a memory holds.
 SHORT_DOMAINS = 3
-SHORT_IMAGES = 4000
+SHORT_IMAGES = 3200
 MOST_SEEDS = 10_000
 
 

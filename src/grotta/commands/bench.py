@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def bench(grid: GridOptions, workers: WorkerOptions, options: RunOptions) -> None:
     """Compare methods on the same streams: a live board, then the table and an HTML report.
 
-    By default a short run on the embedded data: the ten methods of the paper at two label shifts, on 4,000 images of
+    By default a short run on the embedded data: the ten methods of the paper at two label shifts, on 3,200 images of
     each of three corruptions. `--full` is the whole benchmark.
 
     Stop it with Ctrl-C and start it again: finished cells are kept, the others are resumed from their last checkpoint.

@@ -63,7 +63,7 @@ class StreamOptions:
         int | None,
         typer.Option(
             help="At most this many images of each domain, 0 for all. By default all, but bench without --full and "
-            "--domains takes 4,000 of a corrupted data set."
+            "--domains takes 3,200 of a corrupted data set."
         ),
     ] = None
 
