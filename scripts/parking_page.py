@@ -25,7 +25,6 @@ from grotta.paper.saved import saved_recipes
 from grotta.report.document import Section
 from grotta.report.figure import Figure
 from grotta.report.labels import method_title
-from grotta.report.live.tracker import duration
 from grotta.report.render.markdown import to_markdown
 from grotta.report.render.svg import figure_svg
 from grotta.report.sections.figures import lines_panel
@@ -33,6 +32,7 @@ from grotta.report.table import Table
 
 DOCS = Path(__file__).parents[1] / "docs"
 PICTURES = "parking"
+METHODS = [name for name in (*PAPER_METHODS, RECOMMENDED) if name != COSTLY]
 EVERY = 10  # pictures: light is measured on one of so many
 
 
@@ -60,8 +60,18 @@ def drift() -> Figure:
 
 def sentence(results: list[CellResult]) -> str:
     """Who is best and what the source network does, in words."""
-    ranked = sorted(results, key=lambda result: result.error)
-    best, source = ranked[0], next(result for result in results if result.spec.method == "source")
+    source = next(result for result in results if result.spec.method == "source")
+    others = sorted((result for result in results if result is not source), key=lambda result: result.error)
+    alone = (
+        f"{recommended_first(results)}The source network alone gets {source.error:.1f} % of {source.images:,} pictures "
+        "wrong"
+    )
+    if not others:
+        return f"{alone}."
+    best = others[0]
+    title = method_title(best.spec.method)
+    if best.error >= source.error:
+        return f"{alone}, and no method improves on it: {title}, the best of {len(others)}, has {best.error:.1f} %."
     worst_camera, harm = max(
         ((camera, best.domain_errors[camera] - source.domain_errors[camera]) for camera in source.domain_errors),
         key=lambda pair: pair[1],
@@ -71,10 +81,7 @@ def sentence(results: list[CellResult]) -> str:
         if harm > 0.5
         else " On no camera is it more than half a point worse than the source network."
     )
-    return (
-        f"{recommended_first(results)}The source network alone gets {source.error:.1f} % of {source.images:,} pictures "
-        f"wrong, {method_title(best.spec.method)}, the best of {len(results)}, {best.error:.1f} %.{hurt}"
-    )
+    return f"{alone}, {title}, the best of {len(results)}, {best.error:.1f} %.{hurt}"
 
 
 def recommended_first(results: list[CellResult]) -> str:
@@ -97,18 +104,15 @@ def recommended_first(results: list[CellResult]) -> str:
 def section_text(section: Section, results: list[CellResult], drawn: dict[str, Figure]) -> str:
     """A recipe's section: a sentence, the table, the figures."""
     run = {result.spec.method for result in results}
-    lacking = [method_title(name) for name in (*PAPER_METHODS, RECOMMENDED) if name not in run and name != COSTLY]
+    lacking = [method_title(name) for name in METHODS if name not in run]
     parts = [f"## {section.title}", section.intro, sentence(results)]
     if lacking:
         parts.append(f"Not run here yet: {', '.join(lacking)}.")
-    seconds = {result.spec.method: result.seconds for result in results}
-    parts.append(f"The {len(results)} cells took {duration(sum(seconds.values()))} (minutes:seconds) of one core.")
     if COSTLY not in run:
-        cost, others = method_class(COSTLY).cost, sum(method_class(name).cost for name in run)
-        parts[-1] += (
-            f" {method_title(COSTLY)} is left out (`--methods {COSTLY}` runs it): a step costs {cost:.0f} forwards, "
-            f"those of all others together {others:.0f}, so it alone would take about "
-            f"{duration(seconds['source'] * cost / method_class('source').cost)}."
+        others = sum(method_class(name).cost for name in METHODS)
+        parts.append(
+            f"{method_title(COSTLY)} is left out (`--methods {COSTLY}` runs it): a step costs "
+            f"{method_class(COSTLY).cost:.0f} forwards of the network, those of all others together {others:.0f}."
         )
     for block in section.blocks:
         if isinstance(block, Table):

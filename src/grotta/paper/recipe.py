@@ -122,7 +122,8 @@ def recipe_section(recipe: Recipe, scope: Scope, found: Found, printed: Printed 
     shown = tuple(block for block in blocks if not isinstance(block, Figure) or block.panels)
     needed = set(recipe.cells(scope))
     missing = sum(spec.id not in found for spec in needed)
-    lack = f" {missing} of its {plural(len(needed), 'cell')} have no result yet." if missing else ""
+    verb = "has" if missing == 1 else "have"
+    lack = f" {missing} of its {plural(len(needed), 'cell')} {verb} no result yet." if missing else ""
     domains = max((len(spec.domains) for spec in needed), default=0)
     several = len({base.dataset for base in scope.bases}) > 1 or recipe.own_scope is not None
     where = f"{data_name(scope.dataset)}, {plural(domains, 'domain')}" if needed and not several else ""
