@@ -98,11 +98,14 @@ def random_images(count: int, size: int, seed: int) -> torch.Tensor:
     return torch.rand(count, 3, size, size, generator=torch.Generator().manual_seed(seed))
 
 
-def draw_classifier(model: nn.Module) -> None:
-    """Give the classifier random weights: many are made with zeros, and then no gradient comes through."""
-    classifier = model.get_submodule(grotta.create("lame", model).feature_layer)
+def draw_classifier(model: nn.Module, size: int) -> None:
+    """Give the classifier random weights that tell classes apart, as a trained one's do: many are made with zeros."""
+    adapter = grotta.create("source", model)
+    classifier = model.get_submodule(adapter.feature_layer)
     with torch.no_grad():
-        classifier.weight.normal_(std=classifier.weight[0].numel() ** -0.5)
+        classifier.weight.normal_()
+        spread = adapter.infer(random_images(BATCH, size, seed=STEPS)).logits.std(1).mean()
+        classifier.weight.div_(spread.clamp_min(1e-12))
 
 
 def try_method(method: str, model: nn.Module, size: int) -> dict[str, str]:
@@ -130,8 +133,8 @@ def run_one(name: str) -> None:
     """Try every method on one architecture; one line of JSON each, as they are done."""
     architecture, _, wanted = name.partition("@")
     model = make_model(architecture, int(wanted or SMALL))
-    draw_classifier(model)
     size = image_size(model, int(wanted or SMALL))
+    draw_classifier(model, size)
     layers = grotta.create("source", model, output="bias_guided").describe().layers
     print(
         json.dumps({"layers": layers, "size": size, "parameters": sum(p.numel() for p in model.parameters())}),
