@@ -112,7 +112,7 @@ def checkpoints(state: Path) -> dict[str, int]:
     return steps
 
 
-def takeover(folder: Path, *, streams: int, before: float, after: float, period: float = 5) -> dict[str, Any]:
+def takeover(folder: Path, *, streams: int, before: float, after: float, period: float = 10) -> dict[str, Any]:
     """Load, kill one of two servers, and look at what the streams and the logs tell."""
     flags = ("--shared", "--checkpoint-steps", str(EVERY), "--max-live", str(streams))
     servers = []
@@ -171,7 +171,7 @@ def judge(servers: list[Server], cameras: list[Camera], kill: Kill) -> dict[str,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--streams", type=int, default=200)
-    parser.add_argument("--period", type=float, default=5, help="seconds from one frame of a stream to the next")
+    parser.add_argument("--period", type=float, default=10, help="seconds from one frame of a stream to the next")
     parser.add_argument("--before", type=float, default=40, help="seconds of load before the kill")
     parser.add_argument("--after", type=float, default=30)
     given = vars(parser.parse_args())

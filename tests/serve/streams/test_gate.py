@@ -62,14 +62,14 @@ def test_a_reset_learner_is_still_watched_and_learns_the_same_bits():
     pair.reset()
     layers = [m for m in pair.learner.modules() if not list(m.children())]
     assert layers
-    assert all(gate._stand_still in layer._forward_pre_hooks.values() for layer in layers)
+    assert all(gate.stand_still in layer._forward_pre_hooks.values() for layer in layers)
     for x in batches((4, 8)):
         assert torch.equal(pair.learn(x), library(x))
 
 
 def test_compiled_networks_are_left_whole():
     pair = Pair(grotta.create("tent", small_model(), compile=True))
-    assert not any(Gate._stand_still in map(_function, m._forward_pre_hooks.values()) for m in pair.learner.modules())
+    assert not any(Gate.stand_still in map(_function, m._forward_pre_hooks.values()) for m in pair.learner.modules())
 
 
 def _function(hook):

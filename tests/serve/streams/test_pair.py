@@ -41,6 +41,8 @@ def test_a_restored_pair_goes_on_as_the_library_does(name):
 def test_answers_do_not_change_before_a_step_is_done():
     pair = Pair(grotta.create("tent", small_model()))
     x = next(batches((8,)))
+    assert torch.equal(pair.answer(x), pair.learner.predict(x))  # nothing is under way before the first
+    pair.learn(x)
     before = pair.answer(x)
     pair.learner(x)  # a step under way: the twin has not been told
     assert torch.equal(pair.answer(x), before)

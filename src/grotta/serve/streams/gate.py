@@ -53,9 +53,10 @@ class Gate:
         """Have ``learner`` look at the gate before each of its layers."""
         for module in learner.modules():
             if not any(True for _ in module.children()):
-                module.register_forward_pre_hook(self._stand_still)
+                module.register_forward_pre_hook(self.stand_still)
 
-    def _stand_still(self, *_: object) -> None:
+    def stand_still(self, *_: object) -> None:
+        """Wait while an answer is under way, as long as this thread's step may."""
         if not self._under_way:
             return
         patience: float = getattr(self._step, "patience", 0.0)

@@ -24,8 +24,9 @@ class Pair:
     """A stream's adapter, and its twin that answers with what was learned last while the next step is under way.
 
     Both share every weight with the model; the twin has norm states of its own and no memory. The learner sees each
-    batch as a plain call, so its state is that of the library on the same batches, bit for bit. A method that does not
-    learn needs no twin.
+    batch as a plain call, so its state is that of the library on the same batches, bit for bit. The twin is made before
+    the first step, since making it takes as long as making the learner: until then the learner answers, as always with
+    a method that does not learn.
 
     >>> import grotta
     >>> pair = Pair(grotta.create("tent", grotta.checks.small_model()))
@@ -39,19 +40,23 @@ class Pair:
         self.learner = learner
         self._gate = gate or Gate()
         self.learns = learns(learner)
-        self._twin = type(learner)(learner.model, **learner.arguments) if self.learns else learner
-        self._guard = self._twin._guard
+        self._twin: Adapter | None = None
         self._lock = threading.Lock()
         self._watch()
-        self._follow()
 
     def answer(self, x: Tensor) -> Tensor:
         """Probabilities (B, classes) for ``x``, learned from later if at all."""
         with self._lock:
-            return self._twin.predict(x) if self.learns else self.learner(x)
+            if self.learns:
+                return (self._twin or self.learner).predict(x)
+            probs: Tensor = self.learner(x)
+            return probs
 
     def learn(self, x: Tensor) -> Tensor:
         """Predict, remember and adapt, then answer with what was learned; returns the learner's probabilities."""
+        if self.learns and self._twin is None:
+            self._gate.stand_still()
+            self._follow(type(self.learner)(self.learner.model, **self.learner.arguments))
         probs: Tensor = self.learner(x)
         self._follow()
         return probs
@@ -79,20 +84,24 @@ class Pair:
         if not self.learner.arguments.get("compile"):
             self._gate.watch(self.learner)
 
-    def _follow(self) -> None:
+    def _follow(self, new: Adapter | None = None) -> None:
         """Give the twin the learner's norm states, its output adaptation's state, its count of steps and its draws."""
-        if not self.learns:
+        if new is not None:
+            self._guard = new._guard
+        twin = new or self._twin
+        if twin is None:
             return
         with self._lock, torch.inference_mode(False), torch.no_grad():
-            torch._foreach_copy_(_own(self._twin), _own(self.learner))
-            self._twin.output.load_state_dict(self.learner.output.state_dict())
-            self._twin.step = self.learner.step
-            self._twin.generator.set_state(self.learner.generator.get_state())
+            torch._foreach_copy_(_own(twin), _own(self.learner))
+            twin.output.load_state_dict(self.learner.output.state_dict())
+            twin.step = self.learner.step
+            twin.generator.set_state(self.learner.generator.get_state())
             # The learner's guard watches; the twin asks the source model, which costs a pass, only while it answers.
             fallen = self.learner._guard is not None and self.learner._guard.fallen
-            self._twin._guard = self._guard if fallen else None
+            twin._guard = self._guard if fallen else None
             if self._guard is not None:
                 self._guard.fallen = fallen
+            self._twin = twin
 
 
 _MODULE_BYTES = 4096  # of a layer without its tensors; measured, see docs/serve.md
