@@ -29,9 +29,16 @@ def test_independent_labels_do_not_cluster():
     assert constancy(torch.full((3, 3), 0.1), torch.full((3, 10), 0.1))[1] == 0
 
 
-@given(*[st.tuples(*[st.floats(0, 1)] * 3)] * 3, st.floats(0, 1), st.integers(2, 1000))
-def test_weights_are_weights(told, confidence, constant, clear, classes):
-    columns = [torch.tensor(x, dtype=torch.float64) for x in (told, confidence, constant)]
-    weights = reliance(signs(columns[0], columns[1], columns[2].clamp_min(1e-3), torch.tensor(clear), classes))
+@given(*[st.tuples(*[st.floats(0, 1)] * 3)] * 4, st.floats(0, 1), st.integers(2, 1000))
+def test_weights_are_weights(told, confidence, chance, constant, clear, classes):
+    columns = [torch.tensor(x, dtype=torch.float64) for x in (told, confidence, chance, constant)]
+    weights = reliance(signs(*columns[:3], columns[3].clamp_min(1e-3), torch.tensor(clear), classes))
     assert bool((weights >= 0).all())
     assert weights.sum().item() == pytest.approx(1)
+
+
+def test_who_nearly_always_says_the_same_is_sure_of_little():
+    told, sure, constant = torch.full((2,), 0.3), torch.tensor([0.9, 0.7]), torch.ones(2)
+    even, one_sided = torch.full((2,), 0.1), torch.tensor([0.8, 0.1])
+    assert reliance(signs(told, sure, even, constant, torch.tensor(0.0), 10))[0] > 0.9
+    assert reliance(signs(told, sure, one_sided, constant, torch.tensor(0.0), 10))[0] < 0.2

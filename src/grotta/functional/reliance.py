@@ -52,18 +52,21 @@ def constancy(lagged: Tensor, answered: Tensor) -> tuple[Tensor, Tensor]:
     return best, ((usual - FAINT) / (CLEAR - FAINT)).clamp(0, 1)
 
 
-def signs(told: Tensor, confidence: Tensor, constant: Tensor, clear: Tensor, num_classes: int) -> Tensor:
+def signs(
+    told: Tensor, confidence: Tensor, chance: Tensor, constant: Tensor, clear: Tensor, num_classes: int
+) -> Tensor:
     """What speaks for each of E experts, as logarithms: information, confidence and constancy; (E, 3).
 
     Args:
         told: (E,), as :func:`information` gives it.
         confidence: (E,), mean confidence.
+        chance: (E,), how often two answers of an expert are equal by chance, given its usual mix of classes: an expert
+            that nearly always says the same is sure of little beyond that.
         constant: (E,), as :func:`constancy` gives it ...
         clear: ... and how clear that is, 0-dim.
         num_classes: of the experts' answers.
     """
-    chance = 1 / num_classes
-    sure = ((confidence - chance) / (1 - chance)).clamp(0.02, 0.999).logit()
+    sure = ((confidence - chance) / (1 - chance).clamp_min(1e-6)).clamp(0.02, 0.999).logit()
     tells = (told + 0.05 / math.log(num_classes)).clamp_min(0.005).log()
     return torch.stack([tells, sure, clear * constant.log()], 1)
 
@@ -72,7 +75,8 @@ def reliance(signs: Tensor) -> Tensor:
     """Weights (E,) that sum to 1, from :func:`signs` (E, 3).
 
     >>> same = torch.full((2,), 0.8)
-    >>> reliance(signs(torch.tensor([0.1, 0.7]), same, torch.ones(2), torch.tensor(0.0), 10))
+    >>> chance = torch.full((2,), 0.1)
+    >>> reliance(signs(torch.tensor([0.1, 0.7]), same, chance, torch.ones(2), torch.tensor(0.0), 10))
     tensor([0.0277, 0.9723])
     """
     return (signs @ signs.new_tensor(COUNTS)).softmax(0)

@@ -11,6 +11,7 @@ from grotta.functional.reliance import constancy, information, reliance, signs
 LAGS = 8  # samples that count as close in time
 SLOWLY = 0.9  # what is kept of agreement across time over 64 images: its pairs are fewer, and say less each
 SAMPLES = 64
+EVEN = 128  # images of an even mix that an expert's usual mix begins with
 
 
 class Counts(NamedTuple):
@@ -55,7 +56,10 @@ class Counts(NamedTuple):
         mean = torch.where(self.images > 0, self.answers / images, torch.full_like(self.answers, 1 / classes))
         shares = self.chosen + 0.5
         constant, clear = constancy(self.lagged / self.pairs.clamp_min(1), shares / shares.sum(1, keepdim=True))
-        return signs(information(self.entropy / images, mean), self.confidence / images, constant, clear, classes)
+        usual = self.chosen + EVEN / classes
+        chance = (usual / usual.sum(1, keepdim=True)).square().sum(1)
+        told = information(self.entropy / images, mean)
+        return signs(told, self.confidence / images, chance, constant, clear, classes)
 
     def weights(self) -> Tensor:
         """How far each expert is relied on; (E,), sums to 1."""
