@@ -44,7 +44,7 @@ class DeYO(SparingTent):
     (torch.Size([4, 5]), True)
     """
 
-    title, place, cost = "DeYO", 130, 3.6
+    title, place, cost = "DeYO", 130, 3.2
 
     def __init__(
         self,

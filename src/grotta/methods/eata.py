@@ -56,7 +56,7 @@ class EATA(Tent):
     (torch.Size([4, 5]), True)
     """
 
-    title, place, cost = "EATA", 100, 2.7
+    title, place, cost = "EATA", 100, 2.4
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "official": {"redundancy": 0.4},

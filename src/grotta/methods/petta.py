@@ -58,7 +58,7 @@ class PeTTA(RoTTA):
     (torch.Size([4, 5]), True)
     """
 
-    title, place, cost = "PeTTA", 160, 9.4
+    title, place, cost = "PeTTA", 160, 8.6
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {}, "official": {}, "official-imagenet": {"loss": "ce"}}
     source_count: Tensor
     source_mean: Tensor

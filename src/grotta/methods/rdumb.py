@@ -29,7 +29,7 @@ class RDumb(EATA):
     torch.Size([4, 5])
     """
 
-    title, place, cost = "RDumb", 110, 2.8
+    title, place, cost = "RDumb", 110, 2.3
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         name: {option: value for option, value in preset.items() if option != "beta"}
         for name, preset in EATA.presets.items()

@@ -47,7 +47,7 @@ class ROID(Tent):
     (torch.Size([4, 5]), True)
     """
 
-    title, place, cost = "ROID", 140, 3.9
+    title, place, cost = "ROID", 140, 3.5
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "official": {},

@@ -48,7 +48,7 @@ class SAR(SparingTent):
     (torch.Size([4, 5]), True)
     """
 
-    title, place, cost = "SAR", 120, 5.7
+    title, place, cost = "SAR", 120, 4.8
     mean_loss: Tensor
 
     def __init__(

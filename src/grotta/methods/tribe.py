@@ -48,7 +48,7 @@ class TRIBE(Adapter):
     (torch.Size([4, 5]), True)
     """
 
-    title, place, cost = "TRIBE", 150, 9.6
+    title, place, cost = "TRIBE", 150, 8.0
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "official": {"eta": 0.01, "gamma": 0.0, "margin": 0.05},
