@@ -31,7 +31,13 @@ def open_browser(width: int, height: int) -> webdriver.Chrome:
     """A browser whose page has this size."""
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", f"--window-size={width},{height}"):
+    for flag in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        f"--window-size={width},{height}",
+    ):
         options.add_argument(flag)
     if width < 500:  # a window is never narrower than that
         metrics = {"width": width, "height": height, "pixelRatio": 2}
