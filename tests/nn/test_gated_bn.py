@@ -238,6 +238,20 @@ def test_the_offsets_of_classes_are_learned():
     )
 
 
+def test_rows_that_are_parts_of_images_teach_the_offsets_of_their_images():
+    """Some networks give their norm layers (B * tokens, C)."""
+    images = some(8)[:, :, 0, 0]
+    labels = torch.eye(4, dtype=torch.float64).repeat(2, 1)
+    whole, parts = (GatedBN1d(CHANNELS, num_classes=4, dtype=torch.float64) for _ in range(2))
+    for layer, x in ((whole, images), (parts, images.repeat_interleave(3, 0))):
+        with observing() as seen:
+            layer(x)
+        layer.running_mean.zero_()
+        layer.move(seen[0][1]._replace(mean=torch.zeros(CHANNELS, dtype=torch.float64)), labels)
+    torch.testing.assert_close(parts.offsets, whole.offsets)
+    torch.testing.assert_close(parts.offset_images, whole.offset_images)
+
+
 def test_a_batch_of_one_class_is_not_taken_for_a_new_domain():
     known, unknown = taught(num_classes=2), taught()
     x, labels = two_classes(64, 1.0, seed=99)

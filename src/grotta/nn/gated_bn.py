@@ -151,11 +151,13 @@ class GatedBN1d(AdaptiveNorm):
         with torch.no_grad(), torch.autocast(seen.mean.device.type, enabled=False):
             for own, new in zip(self.gate, follow(self.gate, self._rebalanced(seen, labels), self.eps)):
                 own.copy_(new)
-            if labels is not None and len(self.offsets):
+            if labels is not None and len(self.offsets) and len(seen.images) % len(labels) == 0:
                 labels = self._folded(labels)
+                rows = (len(labels), -1, len(self.running_mean))  # some models flatten (B, tokens, C)
+                images = seen.images.reshape(rows).mean(1)
                 before = self.offset_images * OFFSETS_FADE ** (seen.size / SAMPLES)
                 after = before + labels.sum(0)
-                shown = labels.T @ (seen.images - self.running_mean)
+                shown = labels.T @ (images - self.running_mean)
                 sums = self.offsets * before[:, None] + shown
                 self.offsets.copy_(sums / after.clamp_min(torch.finfo(after.dtype).tiny)[:, None])
                 self.offset_images.copy_(after)
