@@ -5,7 +5,7 @@ from torch import nn
 import grotta
 from grotta.checks import batches, small_model
 from grotta.methods import create
-from grotta.methods.grotta_plus import READINGS, SOURCE
+from grotta.methods.grotta_plus import READINGS, SOURCE, Seen
 from grotta.methods.track_record import LAGS, SLOWLY, TrackRecord
 from grotta.nn import observing
 
@@ -137,6 +137,40 @@ def test_presets_ask_fewer_readings_except_on_probes(preset, asked, probes):
     for x in batches((4,) * 48):
         adapter(x)
     assert sum(counts.values()) == asked * (48 - probes) + 4 * probes
+
+
+def test_a_probe_is_no_part_of_the_answer():
+    """About the first batch all are asked; later ones who does not lead is asked when the batch is learned."""
+    adapter = create("grotta+", small_model(), experts=1, probe_every=3)
+    for place, x in enumerate(batches((4,) * 9)):
+        leads = READINGS[int(adapter.order[0])]
+        counts = passes(adapter)
+        _, pending = adapter.answer(x)
+        assert {name for name in counts if counts[name]} == ({leads} if place else set(READINGS))
+        adapter.learn_from(pending)
+        assert set(counts.values()) == ({1} if place % 3 == 0 else {0, 1})
+
+
+def test_who_was_not_asked_is_asked_as_if_it_had_been():
+    """A probe takes the record where it would have gone had all been asked at once, but for what the leader knew."""
+    adapter = create("grotta+", small_model(torch.float64), experts=1, probe_every=2, output=None)
+    first, second, third = (x.double() for x in batches((16, 16, 16)))
+    adapter(first)
+    adapter.order.copy_(torch.tensor([SOURCE, 1, 2, 3]))
+    adapter(second)
+    labels = adapter._labels_so_far(Seen({e: n(third)[0].log_softmax(1) for e, n in enumerate(three(adapter))}, []))
+    with observing(labels):
+        logs = [net(third)[0].log_softmax(1) for net in (*three(adapter), adapter.tracked)]
+    expected = adapter.record.counts().after(torch.stack(logs, 1), adapter.keeps, 32, following=False)
+    probs, pending = adapter.answer(third)
+    torch.testing.assert_close(probs, logs[SOURCE].exp())
+    adapter.learn_from(pending)
+    torch.testing.assert_close(adapter.record.counts(), expected)
+    assert adapter.order.tolist() == expected.weights().argsort(descending=True).tolist()
+
+
+def three(adapter):
+    return adapter.source, adapter.instance, adapter.bold
 
 
 def test_a_probe_settles_who_is_asked_next():

@@ -14,17 +14,21 @@ from grotta.nn import gated, iabn
 from grotta.nn.gated_bn import GatedBN1d, Observation, observing
 
 READINGS = ("source", "instance", "bold", "tracked")
-SOURCE, INSTANCE, BOLD, TRACKED = range(4)
+SOURCE, INSTANCE, BOLD, TRACKED = EVERYONE = range(4)
 WATCHED = 0.9  # what is kept, over 64 images, of the sums behind the estimated accuracies
 SAMPLES = 64
 
 
 class Seen(NamedTuple):
-    """What learning needs of a prediction."""
+    """What the experts that were asked make of a batch."""
 
-    observations: list[tuple[GatedBN1d, Observation]]  # of the tracked norm layers
-    logs: Tensor | None  # (B, 4, classes), if all experts were asked
-    source: Tensor | None  # (B,), what the source answers, if it was asked
+    said: dict[int, Tensor]  # (B, classes), log-probabilities by expert
+    observations: list[tuple[GatedBN1d, Observation]]  # of the tracked norm layers, if they were asked
+
+    @property
+    def logs(self) -> Tensor:
+        """What was said; (B, experts asked, classes)."""
+        return torch.stack([self.said[expert] for expert in sorted(self.said)], 1)
 
 
 @register("grotta+")
@@ -51,9 +55,9 @@ class GRoTTAPlus(Adapter):
     A model without batch normalisation is read in one way, as it is, and profits from the order of the stream alone.
 
     Args:
-        experts: how many of the four are asked about each batch. With fewer, those that did best when all were last
-            asked.
-        probe_every: with fewer than four experts, all are asked about every n-th batch.
+        experts: how many of the four are asked for an answer. With fewer, those that did best when all were last
+            asked; about the first batch, all.
+        probe_every: with fewer than four experts, the others are asked too about every n-th batch, when it is learned.
         k: by how many standard errors an image must differ to be corrected (instance) ...
         bold_k: ... and the same of the bold reading.
         memory: share of what was seen of the experts that is kept over 64 images.
@@ -121,44 +125,33 @@ class GRoTTAPlus(Adapter):
         """Ask the experts and pool what they say."""
         if self.single:
             return Prediction(*self.source(inputs))
-        everyone = self.experts == len(READINGS) or self.step % self.probe_every == 0
-        asked = list(range(len(READINGS))) if everyone else sorted(self.order[: self.experts].tolist())
+        everyone = self.experts == len(READINGS) or self.step == 0  # nobody leads yet
+        asked = list(EVERYONE) if everyone else sorted(self.order[: self.experts].tolist())
+        seen, features = self._ask(asked, inputs, Seen({}, []))
         with torch.autocast(self.device.type, enabled=False):
-            weights = self.record.counts().weights()
-        logs: list[Tensor] = []
-        observations: list[tuple[GatedBN1d, Observation]] = []
-        for expert in asked:
-            if expert == TRACKED:
-                with observing(self._labels_so_far(logs, weights[asked])) as observations:
-                    logits, features = self.tracked(inputs)
-            else:
-                logits, features = (self.source, self.instance, self.bold)[expert](inputs)
-            with torch.autocast(self.device.type, enabled=False):
-                logs.append(logits.to(self.wide).log_softmax(1))
-        with torch.autocast(self.device.type, enabled=False):
-            said = torch.stack(logs, 1)  # (B, E, classes)
-            if everyone:
-                weights = self._record_after(said).weights()
-            weights = weights[asked] / weights[asked].sum()
-            pooled = torch.einsum("e,bec->bc", weights, said)
-            source = said[:, 0].argmax(1) if asked[0] == SOURCE else None
-        return Prediction(pooled, features, extra=Seen(observations, said if everyone else None, source))
+            counts = self._record_after(seen.logs) if everyone else self.record.counts()
+            weights = counts.weights()[asked]
+            pooled = torch.einsum("e,bec->bc", weights / weights.sum(), seen.logs)
+        return Prediction(pooled, features, extra=seen)
 
     def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
-        """Move the tracked statistics and the record on."""
+        """Move the tracked statistics and the record on; when it is time, ask those who were not asked."""
         if self.single:
             return Learned()
         seen = prediction.extra
         assert isinstance(seen, Seen)
+        probes = self.experts == len(READINGS) or self.step % self.probe_every == 0
+        if probes and (others := [expert for expert in EVERYONE if expert not in seen.said]):
+            seen, _ = self._ask(others, batch.inputs, seen)
         for layer, observation in seen.observations:
             layer.move(observation, probs)
         with torch.autocast(self.device.type, enabled=False):
-            if seen.logs is not None:
+            if probes:
                 self.record.take(self._record_after(seen.logs))
             weights = self.record.counts().weights()
-            if seen.logs is not None and self.experts < len(READINGS):
+            if probes and self.experts < len(READINGS):
                 self.order.copy_(weights.argsort(descending=True))
-            self._watch(probs, seen.source)
+            self._watch(probs, seen.said.get(SOURCE))
         images, confidence, compared, agreed = self.watched
         return Learned(
             adapted=bool(seen.observations),
@@ -169,17 +162,32 @@ class GRoTTAPlus(Adapter):
             },
         )
 
-    def _labels_so_far(self, logs: list[Tensor], weights: Tensor) -> Tensor | None:
+    def _ask(self, experts: list[int], inputs: Tensor, before: Seen) -> tuple[Seen, Tensor]:
+        """What was seen ``before``, with what ``experts`` make of ``inputs``; and the features of the last of them."""
+        seen = Seen(dict(before.said), before.observations)
+        for expert in experts:
+            if expert == TRACKED:
+                with observing(self._labels_so_far(seen)) as observations:
+                    logits, features = self.tracked(inputs)
+                seen = seen._replace(observations=observations)
+            else:
+                logits, features = (self.source, self.instance, self.bold)[expert](inputs)
+            with torch.autocast(self.device.type, enabled=False):
+                seen.said[expert] = logits.to(self.wide).log_softmax(1)
+        return seen, features
+
+    def _labels_so_far(self, seen: Seen) -> Tensor | None:
         """What the experts before the tracked one make of the batch, as far as they can be relied on; (B, classes).
 
         The rest is uniform, which corrects nothing.
         """
-        if not logs:
+        if not seen.said:
             return None
         with torch.autocast(self.device.type, enabled=False):
-            others = weights[: len(logs)]
+            weights = self.record.counts().weights()[[*sorted(seen.said), TRACKED]]
+            others = weights[:-1]
             share = (2 * others.sum() / weights.sum()).clamp(0, 1)
-            pooled = torch.einsum("e,bec->bc", others / others.sum(), torch.stack(logs, 1))
+            pooled = torch.einsum("e,bec->bc", others / others.sum(), seen.logs)
             return torch.lerp(torch.full_like(pooled, 1 / self.num_classes), pooled.softmax(1), share)
 
     def _record_after(self, logs: Tensor) -> Counts:
@@ -189,7 +197,7 @@ class GRoTTAPlus(Adapter):
         return self.record.counts().after(logs, self.keeps, len(logs) * batches, following=always)
 
     def _watch(self, probs: Tensor, source: Tensor | None) -> None:
-        """Add a batch to the sums behind the estimated accuracies."""
+        """Add a batch, of which the source says ``source`` if it was asked, to the sums behind the estimates."""
         confidence, answers = probs.to(self.watched.dtype).max(1)
         keep = WATCHED ** (len(probs) / SAMPLES)
         self.watched[:2] *= keep
@@ -198,4 +206,4 @@ class GRoTTAPlus(Adapter):
         if source is not None:
             self.watched[2:] *= keep
             self.watched[2] += len(probs)
-            self.watched[3] += (answers == source).sum()
+            self.watched[3] += (answers == source.argmax(1)).sum()
