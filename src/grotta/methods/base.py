@@ -208,7 +208,7 @@ class Adapter(Stepping):
         self._guard: Guard | None = None
         if self._wants_guard and self._unadapted is None and not (self.contains_source or self.adapts_nothing):
             self._guard = Guard(self.num_classes, device=self.device, dtype=self.wide)
-            self.beside = self.network().requires_grad_(False)
+            self.beside = self.fixed_network()
 
     def _say_what_adapts(self) -> None:
         self._described = True
@@ -253,3 +253,7 @@ class Adapter(Stepping):
         kinds get their own affine parameters.
         """
         return self._wrapped.network(norm)
+
+    def fixed_network(self, norm: NormFactory | None = None) -> Network:
+        """As :meth:`network`, for one that never changes: it has no state, and all adapters of a model share it."""
+        return self._wrapped.fixed(norm)

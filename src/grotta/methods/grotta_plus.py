@@ -109,12 +109,12 @@ class GRoTTAPlus(Adapter):
     def build(self) -> None:
         """The readings, on one set of weights, and their agreement so far."""
         norms = [m for m in self.model.modules() if isinstance(m, _BatchNorm)]
-        self.source = self.network().requires_grad_(False)
+        self.source = self.fixed_network()
         self.single = not norms or any(m.running_mean is None for m in norms)
         if self.single:
             return
-        self.instance = self.network(iabn(self.k)).requires_grad_(False)
-        self.bold = self.network(iabn(self.bold_k)).requires_grad_(False)
+        self.instance = self.fixed_network(iabn(self.k))
+        self.bold = self.fixed_network(iabn(self.bold_k))
         self.tracked = self.network(gated(self.num_classes)).requires_grad_(False)
         self.record = TrackRecord(len(READINGS), self.num_classes, device=self.device, dtype=self.wide)
         self.register_buffer("order", torch.tensor([INSTANCE, TRACKED, SOURCE, BOLD], device="cpu"))  # best first

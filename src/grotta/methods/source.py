@@ -20,7 +20,7 @@ class Source(Adapter):
         self.reset()
 
     def build(self) -> None:
-        self.source = self.network()
+        self.source = self.fixed_network()
 
     def infer(self, inputs: Tensor) -> Prediction:
         return Prediction(*self.source(inputs))

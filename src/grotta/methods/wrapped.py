@@ -14,7 +14,9 @@ from grotta.methods.arguments import (
     warn_of_normalisation,
 )
 from grotta.methods.compiled import CompiledNetwork, Compiler
+from grotta.methods.fixed import fixed_network
 from grotta.nn import Network, NormFactory, own_affine, replace_norms, shared_copy
+from grotta.nn.convert import by_reference
 from grotta.nn.logits import Ending, Field
 
 
@@ -44,11 +46,28 @@ class WrappedModel:
 
     def network(self, norm: NormFactory | None) -> Network:
         """A network on the model's weights, with own norm layers made by ``norm`` if it is given."""
+        body = self._body(norm)
+        if norm is not None:
+            own_affine(body)
+        return self._with_tap(body)
+
+    def fixed(self, norm: NormFactory | None) -> Network:
+        """A network on the model's weights that never changes, shared among adapters unless it is compiled."""
+
+        def make() -> Network:
+            return self._with_tap(self._body(norm and by_reference(norm))).requires_grad_(False)
+
+        if self.compiler is not None:  # its code belongs to one adapter
+            return make()
+        channels = [None if values is None else tuple(values) for values in (self.mean, self.std)]
+        return fixed_network(self.model, (norm, self.feature_layer, *channels, self.logits, self.ends_in), make)
+
+    def _body(self, norm: NormFactory | None) -> nn.Module:
         body = shared_copy(self.model, warn=not self._warned_of_hooks)
         self._warned_of_hooks = True
-        if norm is not None:
-            body = replace_norms(body, norm)
-            own_affine(body)
+        return body if norm is None else replace_norms(body, norm)
+
+    def _with_tap(self, body: nn.Module) -> Network:
         ends_in: Ending = self.ends_in or "logits"
         parts = (body, self.feature_layer, self.mean, self.std, self.logits, ends_in)
         return Network(*parts) if self.compiler is None else CompiledNetwork(*parts, compiler=self.compiler)

@@ -1,6 +1,7 @@
 """Replace every batch normalisation of a network, faithfully or not at all."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -91,6 +92,7 @@ def batch_stats() -> NormFactory:
     return lambda bn: _from_bn(bn, BatchStatsBN1d, BatchStatsBN2d)
 
 
+@functools.cache  # the same factory each time: networks that never change are found by it
 def iabn(k: float = 4.0, alpha: float = 0.01) -> NormFactory:
     """Factory of instance-aware layers (NOTE)."""
     return lambda bn: _from_bn(bn, IABN1d, IABN2d, k=k, alpha=alpha)
@@ -104,6 +106,23 @@ def gated(num_classes: int = 0) -> NormFactory:
 def balanced(num_classes: int, eta: float = 0.01, gamma: float = 0.0) -> NormFactory:
     """Factory of layers with statistics of their own for each class (TRIBE)."""
     return lambda bn: _from_bn(bn, BalancedBN1d, BalancedBN2d, num_classes=num_classes, eta=eta, gamma=gamma)
+
+
+def by_reference(factory: NormFactory) -> NormFactory:
+    """As ``factory``, but its layers hold the parameters and statistics of those that they replace, not copies.
+
+    >>> bn = nn.BatchNorm2d(2)
+    >>> by_reference(iabn())(bn).running_mean is bn.running_mean
+    True
+    """
+
+    def make(bn: _BatchNorm) -> nn.Module:
+        new = factory(bn)
+        new._parameters.update({name: bn._parameters[name] for name in new._parameters if name in bn._parameters})
+        new._buffers.update({name: bn._buffers[name] for name in new._buffers if name in bn._buffers})
+        return new
+
+    return make
 
 
 def _from_bn(bn: _BatchNorm, flat: type[AdaptiveNorm], spatial: type[AdaptiveNorm], **options: Any) -> AdaptiveNorm:

@@ -50,9 +50,10 @@ class Gate:
         self._step.patience = _PATIENCE
 
     def watch(self, learner: nn.Module) -> None:
-        """Have ``learner`` look at the gate before each of its layers."""
+        """Have ``learner`` look at the gate before each of its layers, once where learners share them."""
         for module in learner.modules():
-            if not any(True for _ in module.children()):
+            leaf = not any(True for _ in module.children())
+            if leaf and self.stand_still not in module._forward_pre_hooks.values():
                 module.register_forward_pre_hook(self.stand_still)
 
     def stand_still(self, *_: object) -> None:

@@ -74,7 +74,9 @@ class Pair:
 
     def nbytes(self) -> int:
         """Bytes of both adapters beside the shared weights, about: norm states, memory and module trees."""
-        modules = sum(1 for _ in self.learner.modules()) * (1 + self.learns)
+        parts = {name.partition(".")[0] for name in self.learner._own}  # the others are shared among streams
+        trees = [part for name, part in self.learner.named_children() if name in parts]
+        modules = sum(1 for tree in trees for _ in tree.modules()) * (1 + self.learns)
         store = getattr(self.learner.memory, "nbytes", 0)
         own = sum(tensor.nbytes for tensor in _own(self.learner)) * (1 + self.learns)
         return int(own + store + modules * _MODULE_BYTES)
