@@ -22,10 +22,11 @@ BATCH = 10
 
 
 @pytest.fixture(autouse=True, scope="session")
-def cells_without_garbage_collection() -> Iterator[None]:
-    """A cell starts with a full collection, so that its peak of memory is its own: too slow for hundreds of them."""
+def cells_and_files_without_waiting() -> Iterator[None]:
+    """Neither a full collection before each cell nor a wait for the disk after each file: there are thousands."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("grotta.bench.cell.loop.forget_peak_memory", lambda: None)
+        patch.setattr("os.fsync", lambda descriptor: None)
         yield
 
 

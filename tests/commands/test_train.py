@@ -141,15 +141,16 @@ def test_several_domains_are_trained_on_together(pictures, monkeypatch):
     assert torch.equal(split.labels, torch.cat([part.labels for part in parts]))
 
 
-WNIDS = [f"n{number:08d}" for number in range(1000, 2000)]
+WNIDS = [f"n{number:08d}" for number in range(1000, 1020)]
 
 
 @pytest.fixture
 def imagenet(tmp_path, monkeypatch):
-    """A data root with a few of ImageNet's pictures: three to train on, two to validate with."""
+    """A data root with a few pictures of an ImageNet of 20 classes: three to train on, two to validate with."""
+    monkeypatch.setattr("grotta.data.sets.imagenet.NUM_CLASSES", len(WNIDS))
     monkeypatch.setenv("GROTTA_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("GROTTA_DATA", raising=False)
-    for split, labels in (("train", (0, 7, 999)), ("val", (7, 999))):
+    for split, labels in (("train", (0, 7, 19)), ("val", (7, 19))):
         for wnid in WNIDS:
             (tmp_path / "imagenet" / split / wnid).mkdir(parents=True)
         for label in labels:
@@ -168,7 +169,7 @@ def train_on_imagenet(capsys, root, name, *more):
 def test_imagenet_is_trained_on_its_training_and_measured_on_its_validation_pictures(imagenet, capsys, name):
     code, data, _ = train_on_imagenet(capsys, imagenet, name)
     assert code == 0
-    assert (data["dataset"], data["num_classes"], data["image_shape"]) == ("imagenet", 1000, [3, 16, 16])
+    assert (data["dataset"], data["num_classes"], data["image_shape"]) == ("imagenet", 20, [3, 16, 16])
     assert (data["trained_on"], data["trained_images"]) == ("the training pictures", 3)
     assert (data["measured_on"], data["measured_images"]) == ("the validation pictures", 2)
 
@@ -183,8 +184,8 @@ def test_training_pictures_are_listed_where_training_looks_for_them(imagenet, pl
 
 def test_labels_of_imagenet_are_places_among_the_class_folders(imagenet):
     split = source_data.choose_split(source_data.open_source("imagenet", [], 16, imagenet), [], seed=0)
-    assert split.labels.tolist() == [0, 7, 999]
-    assert split.measured[1].tolist() == [7, 999]
+    assert split.labels.tolist() == [0, 7, 19]
+    assert split.measured[1].tolist() == [7, 19]
     assert split.images[torch.tensor([1])].shape == (1, 3, 16, 16)
 
 
@@ -208,7 +209,7 @@ def test_validation_pictures_may_be_beside_a_list_of_labels(imagenet, capsys):
     shutil.rmtree(imagenet / "imagenet" / "val")
     (imagenet / "imagenet-val-1k").mkdir()
     Image.new("RGB", (24, 20)).save(imagenet / "imagenet-val-1k" / "0.png")
-    (imagenet / "imagenet-val-1k" / "labels.json").write_text('{"0.png": 999}')
+    (imagenet / "imagenet-val-1k" / "labels.json").write_text('{"0.png": 19}')
     code, data, _ = train_on_imagenet(capsys, imagenet, "imagenet")
     assert code == 0
     assert (data["trained_images"], data["measured_images"]) == (3, 1)
