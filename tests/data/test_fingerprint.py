@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -106,7 +107,6 @@ def test_severity_and_seed_of_regenerated_pictures_count_and_nothing_is_made(own
 
 def test_by_default_the_pictures_themselves_are_read(tmp_path):
     how = write_published(tmp_path / "a")
-    published = grotta.data.load(**how)
-    plain = super(type(published), published)
+    plain = replace(grotta.data.load(**how), identify=None)
     before = plain.identity(CORRUPTIONS[0])
     assert before == plain.identity(CORRUPTIONS[0]) != plain.identity(CORRUPTIONS[1])

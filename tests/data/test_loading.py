@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import grotta.data
-from grotta.data.dataset import ArrayDataset, DomainDataset
+from grotta.data.dataset import DomainDataset
 from grotta.data.roots import data_roots
 
 
@@ -118,7 +118,7 @@ def open_labels(domain):
 
 @pytest.fixture(scope="module")
 def counted() -> DomainDataset:
-    return ArrayDataset(
+    return DomainDataset(
         name="counted",
         domains=("only",),
         class_names=tuple("abcde"),

@@ -11,7 +11,7 @@ from grotta.data.decode import read_picture, short_side
 
 
 def names(data, domain):
-    return [name.rpartition("/")[2] for name in data.list_domain(domain).names]
+    return [name.rpartition("/")[2] for name in data.open_images(domain).listing.names]
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def pklot(tmp_path, make_picture):
 def test_the_parking_cameras_are_in_the_order_of_time_across_weather(pklot):
     data = grotta.data.load("pklot", root=pklot, recorded=True, image_size=32)
     assert (data.domains, data.class_names) == (("pucpr", "ufpr04"), ("empty", "occupied"))
-    assert [name[-7:-4] for name in data.list_domain("pucpr").names] == ["001", "002", "005"]
+    assert [name[-7:-4] for name in data.open_images("pucpr").listing.names] == ["001", "002", "005"]
     assert data.labels("pucpr").tolist() == [1, 1, 0]
     assert data.moments["pucpr"].conditions == ("cloudy", "sunny", "sunny")
     assert data.moments["pucpr"].times[0] == np.datetime64("2012-09-12T09:00:00")

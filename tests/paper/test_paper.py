@@ -119,7 +119,7 @@ def test_every_slip_names_a_number_that_was_printed():
 
 
 def test_what_the_paper_did_not_print_is_none():
-    assert PRINTED.find("main/fashion-c") is None
+    assert PRINTED.tables.get("main/fashion-c") is None
     assert PRINTED.tables["main/cifar10-c"].value("eata", "0.1") is None
     assert PRINTED.tables["main/cifar10-c"].value("bn", "0.5") is None
     assert "fashion-c" not in {**PRINTED.networks, **PRINTED.data}

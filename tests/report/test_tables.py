@@ -15,7 +15,7 @@ from grotta.report.render.csv import TABLE_COLUMNS, tables_csv
 from grotta.report.render.html import report_html
 from grotta.report.render.markdown import to_markdown
 from grotta.report.render.notation import footnotes, number
-from grotta.report.render.terminal import TerminalTable
+from grotta.report.render.terminal import print_block
 from grotta.report.sections import tables
 from grotta.report.sections.listings import unlabelled_listing, used_listing
 from grotta.report.sections.setups import by_setup
@@ -141,7 +141,7 @@ def test_what_lacks_a_gamma_is_marked_in_the_average_and_so_is_the_gain_that_lea
     assert '<td data-value="">–<abbr title="no number in every column, so no average">*</abbr></td>' in to_html(lacking)
     assert 'ranked here, not of all">↓45.0*</span>' in to_html(lacking)
     console = Console(width=120, file=io.StringIO())
-    console.print(TerminalTable(lacking))
+    print_block(console, lacking)
     assert "10.0 ↓45.0*" in console.file.getvalue()
     whole = main_table(three_methods)
     assert whole.cell("GRoTTA", "Avg").gain_of_all
@@ -292,7 +292,7 @@ def test_markdown_of_a_small_table(make_result):
 
 def test_markdown_marks_the_papers_slips(make_result):
     entries = [Entry("k=1", "0.1", 40.0, make_result("grotta", 0.1, {"fog": 40.0}))]
-    table = pivot(entries, name="n", title="t", columns=["0.1"], rows=["k=1"], paper=PRINTED.find("affinity"))
+    table = pivot(entries, name="n", title="t", columns=["0.1"], rows=["k=1"], paper=PRINTED.tables.get("affinity"))
     text = to_markdown(table)
     assert "| k=1 | 40.0 (83.8?, −43.8) |" in text
     assert "? k=1, paper: does not follow from the equations." in text
@@ -316,7 +316,7 @@ def test_the_bytes_do_not_depend_on_the_order_of_the_results(three_methods):
 
 def test_the_terminal_shows_bold_underline_gain_and_paper(three_methods):
     console = Console(width=120, force_terminal=True, color_system="standard", record=True, file=io.StringIO())
-    console.print(TerminalTable(main_table(three_methods)))
+    print_block(console, main_table(three_methods))
     text = console.export_text(styles=False)
     assert "15.0 (13.1, +1.9)" in text
     assert "10.0 ↓35.2" in text
@@ -326,7 +326,7 @@ def test_the_terminal_shows_bold_underline_gain_and_paper(three_methods):
 def test_the_terminal_underlines_the_number_alone_and_keeps_titles_on_a_line(make_result):
     results = [make_result(m, 0.1, {"fog": e}, dataset="fashion-c") for m, e in [("bn", 9.0), ("grotta", 5.0)]]
     console = Console(width=120, force_terminal=True, color_system="standard", file=io.StringIO())
-    console.print(TerminalTable(main_table(results)))
+    print_block(console, main_table(results))
     text = console.file.getvalue()
     assert "\x1b[4m9.0\x1b[0m" in text
     assert text.splitlines()[0] == "\x1b[1mfashion-c: error (%) by method and γ, mean over domains\x1b[0m"
@@ -360,7 +360,7 @@ class AsciiFile(io.StringIO):
 def test_a_terminal_without_unicode_gets_a_table_too(three_methods, make_result):
     results = [*three_methods, make_result("ods", 0.1, {"fog": 60.0, "snow": 70.0})]
     console = Console(file=AsciiFile(), width=140)
-    console.print(TerminalTable(main_table(results)))
+    print_block(console, main_table(results))
     text = console.file.getvalue()
     assert "1e-1" in text
     assert "ODS +" in text

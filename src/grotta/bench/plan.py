@@ -5,7 +5,6 @@ from pathlib import Path
 
 from grotta._check import check_at_least, check_whole
 from grotta.bench.cell.task import CHECKPOINT_SECONDS
-from grotta.bench.execute.executor import Executor, Workers
 from grotta.bench.execute.registry import find_executor
 from grotta.bench.inputs.check import check_device, check_spec
 from grotta.bench.spec import CellSpec
@@ -43,16 +42,10 @@ class Plan:
         if self.workers is not None:
             check_whole("workers", self.workers, at_least=1)
         check_at_least("checkpoint_seconds", self.checkpoint_seconds, 0)
-        remote = self.find_executor().remote
+        remote = find_executor(self.executor).remote
         if self.address is not None and not remote:
             raise ValueError(f"address must be left out with executor {self.executor!r}, got {self.address!r}")
         if not remote:  # the nodes of a cluster have devices of their own
             check_device(self.device)
         for spec in dict.fromkeys(self.specs):
             check_spec(spec)
-
-    def find_executor(self) -> Executor:
-        return find_executor(self.executor)
-
-    def make_workers(self) -> Workers:
-        return Workers(self.workers, self.address)

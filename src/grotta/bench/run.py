@@ -9,6 +9,8 @@ from grotta.bench.cell import checkpoint
 from grotta.bench.cell.task import CHECKPOINT_SECONDS, CellTask
 from grotta.bench.cost import cost
 from grotta.bench.events import Emit, Event, Failure, Finished, Warned, ignore
+from grotta.bench.execute.executor import Workers
+from grotta.bench.execute.registry import find_executor
 from grotta.bench.plan import Plan
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.results import CellResult, cell_directory
@@ -68,7 +70,7 @@ def run_plan(plan: Plan, on_event: Emit = ignore) -> list[CellResult | Failure]:
 
     tasks = sorted(_unfinished(plan, note), key=lambda task: cost(task.spec))
     if tasks:
-        plan.find_executor().run(tasks, plan.make_workers(), note)
+        find_executor(plan.executor).run(tasks, Workers(plan.workers, plan.address), note)
     return [replace(outcomes[spec], spec=spec) for spec in plan.specs]
 
 

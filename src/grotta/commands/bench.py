@@ -47,15 +47,15 @@ def show(report: "Report", outcome: "Outcome", page: Path | None) -> None:
     from rich.console import Console
 
     from grotta.commands.running import time_spent
-    from grotta.report.render.terminal import TerminalListing, TerminalTable, print_lines
+    from grotta.report.render.terminal import print_block, print_lines
     from grotta.report.sections.listings import unlabelled_listing
     from grotta.report.sections.warnings import reader_warnings
 
     console = Console()
     for table in report.main_tables(outcome.results):
-        console.print(TerminalTable(table))
+        print_block(console, table)
     if (listing := unlabelled_listing(outcome.results)) is not None:
-        console.print(TerminalListing(listing))
+        print_block(console, listing)
     notes = reader_warnings(outcome.results, outcome.failures)
     print_lines(console, [f"Note: {note}" for note in notes], "yellow")
     if spent := time_spent(outcome):

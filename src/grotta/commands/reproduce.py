@@ -131,15 +131,14 @@ def show(sections: "list[Section]", failures: "list[Failure]", page: Path | None
     """Print the tables, what failed, and where the report is, if it was written."""
     from rich.console import Console
 
-    from grotta.report.document import Listing
     from grotta.report.figure import Figure
-    from grotta.report.render.terminal import TerminalListing, TerminalTable
+    from grotta.report.render.terminal import print_block
 
     console = Console()
     tables = [block for section in sections for block in section.blocks if not isinstance(block, Figure)]
     narrow = [table for table in tables if len(table.heads) <= MOST_COLUMNS]
     for table in narrow:
-        console.print(TerminalListing(table) if isinstance(table, Listing) else TerminalTable(table))
+        print_block(console, table)
     if len(narrow) < len(tables):
         typer.echo(f"Tables too wide for a terminal, see the report: {len(tables) - len(narrow)}.")
     for failure in failures:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grotta.commands.options import RunOptions, StreamOptions, with_options
+from grotta.commands.options import RunOptions, StreamOptions, WorkerOptions, with_options
 
 if TYPE_CHECKING:
     from grotta.bench import CellResult
@@ -51,12 +51,11 @@ def run(cell: CellOptions, options: RunOptions) -> None:
     from grotta.bench.cell.adapter import check_options
     from grotta.bench.events import Progressed, Warned
     from grotta.bench.grid import make_grid
-    from grotta.bench.plan import Plan
     from grotta.bench.process import tune_allocator
     from grotta.bench.run import run_plan
     from grotta.bench.store.results import RESULT, cell_directory
     from grotta.commands.camera import filmed
-    from grotta.commands.running import cell_json, echo_json
+    from grotta.commands.running import cell_json, echo_json, make_plan
     from grotta.report.live.line import ProgressLine
 
     tune_allocator()
@@ -64,14 +63,7 @@ def run(cell: CellOptions, options: RunOptions) -> None:
     [plain] = make_grid(**{**cell.choices(), "dataset": dataset}, data_root=options.data_root)
     own = {"options": parse_options(cell.option or []), "stream_seed": cell.stream_seed, "seed": cell.seed, "label": ""}
     spec = CellSpec.from_dict({**plain.to_dict(), **own})
-    plan = Plan(
-        specs=(spec,),
-        out=options.out,
-        executor="inline",
-        data_root=options.data_root,
-        device=options.device,
-        checkpoint_seconds=options.checkpoint_seconds,
-    )
+    plan = make_plan([spec], options, WorkerOptions(executor="inline"))
     directory = cell_directory(options.out, spec)
     if checkpoint.exists(directory) and not (directory / RESULT).exists() and not cell.resume:
         raise ValueError(f"this run was stopped before (see {directory}): resume it with --resume, or change --out")

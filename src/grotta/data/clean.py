@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from grotta.data.arrays import SPLITS, Images, Labels, Reader, Split
-from grotta.data.dataset import ArrayDataset
+from grotta.data.dataset import DomainDataset
 from grotta.data.entry import Entry, Holding
 from grotta.data.errors import DamagedDataError, DownloadError, not_found
 from grotta.data.options import Options
@@ -70,14 +70,14 @@ def digest(images: Images) -> str:
     return hashlib.sha256(images.data).hexdigest()
 
 
-def open_training(clean: CleanSet, options: Options) -> ArrayDataset:
+def open_training(clean: CleanSet, options: Options) -> DomainDataset:
     """The splits as domains ``train`` and ``test``, under the name of the corruptions that a network is trained for."""
 
     @lru_cache(maxsize=2)
     def read(split: Split) -> tuple[Images, Labels]:
         return read_clean(clean, split, options.roots, options.download)
 
-    return ArrayDataset(
+    return DomainDataset(
         name=clean.corrupted,
         domains=options.choose(("train", "test")),
         class_names=clean.class_names,

@@ -11,7 +11,7 @@ import numpy as np
 from grotta.data.arrays import Images, Labels, checked_labels, load_npy
 from grotta.data.clean import SIZE, CleanSet, digest, open_training, read_clean, read_test_images
 from grotta.data.corruptions import BENCHMARK_DOMAINS, SEVERITIES, list_corruptions
-from grotta.data.dataset import ArrayDataset, same_labels
+from grotta.data.dataset import DomainDataset, same_labels
 from grotta.data.entry import Entry, Holding
 from grotta.data.errors import DamagedDataError, DataNotFoundError
 from grotta.data.options import Options
@@ -82,7 +82,7 @@ def missing_arrays(folder: Path, domains: Sequence[str] = BENCHMARK_DOMAINS) -> 
     return [name for name in ("labels.npy", *(f"{domain}.npy" for domain in domains)) if not (folder / name).is_file()]
 
 
-def open_corrupted(clean: CleanSet, published: str, options: Options) -> ArrayDataset:
+def open_corrupted(clean: CleanSet, published: str, options: Options) -> DomainDataset:
     """Corruptions of a clean test set; ``published`` is the folder name of its published arrays, or ``""``.
 
     If any corruption beyond the fifteen of the benchmark is asked for, which no published folder holds, all of them
@@ -112,7 +112,7 @@ def open_corrupted(clean: CleanSet, published: str, options: Options) -> ArrayDa
             seed=options.seed,
         )
         open_images, open_labels, identify = regenerated, partial(same_labels, labels), regenerated.identity
-    return ArrayDataset(
+    return DomainDataset(
         name=clean.corrupted,
         domains=domains,
         class_names=clean.class_names,

@@ -1,7 +1,6 @@
 """A data set as test-time adaptation sees it: several domains, one after the other, with the same classes."""
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +12,8 @@ from grotta.data.arrays import Images, Labels
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from grotta.data.pictures import Pictures
 
     Indices = Sequence[int] | npt.NDArray[np.integer[Any]] | Tensor
 
@@ -30,8 +31,10 @@ class Moments:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DomainDataset(ABC):
+class DomainDataset:
     """An ordered set of domains that share their classes; small and picklable, pictures are read when asked for.
+
+    The pictures of a domain are an array on disk, memory-mapped when first used, or files, decoded when indexed.
 
     Attributes:
         name: the name it is loaded by.
@@ -39,6 +42,9 @@ class DomainDataset(ABC):
         class_names: the names of the classes; a label is an index into them.
         image_shape: (3, H, W), as given to the network.
         provenance: ``published`` files, corruptions ``regenerated`` by grotta, or ``original`` pictures.
+        open_images: domain -> uint8 (n, H, W, 3).
+        open_labels: domain -> int64 (n,).
+        identify: domain -> a digest of its pictures, where it can be had without reading them all.
         default_model: the bundled network for it, or ``""``.
         moments: by domain, of a recording.
         closed: whether ``class_names`` are all classes; a recording without labels knows none, and one whose labels are
@@ -50,24 +56,36 @@ class DomainDataset(ABC):
     class_names: tuple[str, ...]
     image_shape: tuple[int, int, int]
     provenance: Provenance
+    open_images: "Callable[[str], Images | Pictures]"
+    open_labels: Callable[[str], Labels]
+    identify: Callable[[str], str] | None = None
     default_model: str = ""
     moments: Mapping[str, Moments] = field(default_factory=dict, repr=False, compare=False)
     closed: bool = True
+    _opened: "dict[str, Images | Pictures]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def num_classes(self) -> int:
         return len(self.class_names)
 
-    @abstractmethod
     def labels(self, domain: str) -> Labels:
         """The labels of a domain: int64 (n,); -1 where a recording has none."""
+        self._check_domain(domain)
+        return self.open_labels(domain)
 
-    @abstractmethod
     def images(self, domain: str, indices: "Indices") -> "Tensor":
         """The pictures of a domain at ``indices``, in that order: uint8 (len(indices), 3, H, W)."""
+        self._check_domain(domain)
+        if domain not in self._opened:
+            self._opened[domain] = self.open_images(domain)
+        pictures = self._opened[domain]
+        return to_nchw(pictures[self._positions(domain, indices, len(pictures))])
 
     def identity(self, domain: str) -> str:
         """A digest of the pictures of a domain, wherever they are stored; it changes with the pictures."""
+        self._check_domain(domain)
+        if self.identify is not None:
+            return self.identify(domain)
         digest = hashlib.blake2b(digest_size=16)
         for start in range(0, count := len(self.labels(domain)), _PIECE):
             digest.update(self.images(domain, range(start, min(start + _PIECE, count))).numpy().data)
@@ -95,37 +113,6 @@ class DomainDataset(ABC):
     def _check_domain(self, domain: str) -> None:
         if domain not in self.domains:
             raise ValueError(f"domain must be one of {', '.join(self.domains)}, those of {self.name}; got {domain!r}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArrayDataset(DomainDataset):
-    """Domains that are arrays on disk, memory-mapped when first used.
-
-    Attributes:
-        open_images: domain -> uint8 (n, H, W, 3).
-        open_labels: domain -> int64 (n,).
-        identify: domain -> a digest of its pictures, where it can be had without reading them all.
-    """
-
-    open_images: Callable[[str], Images]
-    open_labels: Callable[[str], Labels]
-    identify: Callable[[str], str] | None = None
-    _opened: dict[str, Images] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def labels(self, domain: str) -> Labels:
-        self._check_domain(domain)
-        return self.open_labels(domain)
-
-    def images(self, domain: str, indices: "Indices") -> "Tensor":
-        self._check_domain(domain)
-        if domain not in self._opened:
-            self._opened[domain] = self.open_images(domain)
-        pictures = self._opened[domain]
-        return to_nchw(pictures[self._positions(domain, indices, len(pictures))])
-
-    def identity(self, domain: str) -> str:
-        self._check_domain(domain)
-        return self.identify(domain) if self.identify else super().identity(domain)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": {}}

@@ -3,27 +3,23 @@
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from grotta import _files
 from grotta.data.arrays import Images, Labels, cached_images
-from grotta.data.dataset import ArrayDataset, DomainDataset, to_nchw
+from grotta.data.dataset import DomainDataset
 from grotta.data.decode import read_picture, short_side
 from grotta.data.options import Options
 from grotta.data.progress import progress
 from grotta.data.roots import cache_dir
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from grotta.data.dataset import Indices
 
 _THREADS = min(8, os.cpu_count() or 1)
 _PIECE = 256
@@ -40,7 +36,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Picture files as an array that is decoded when sliced.
+    """Picture files as an array that is decoded when indexed.
 
     Attributes:
         listing: the files.
@@ -52,13 +48,12 @@ class Pictures:
     resize: int
     crop: int
 
-    def __getitem__(self, rows: slice, /) -> Images:
-        """The pictures (n, crop, crop, 3) of these rows."""
-        return self.take(range(*rows.indices(len(self.listing.names))))
+    def __len__(self) -> int:
+        return len(self.listing.names)
 
-    def take(self, positions: Sequence[int]) -> Images:
-        """The pictures (n, crop, crop, 3) at these positions."""
-        paths = [self.listing.folder / self.listing.names[position] for position in positions]
+    def __getitem__(self, rows: slice | npt.NDArray[np.int64], /) -> Images:
+        """The pictures (n, crop, crop, 3) of these rows."""
+        paths = [self.listing.folder / self.listing.names[position] for position in np.arange(len(self))[rows]]
         decode = partial(read_picture, resize=self.resize, crop=self.crop)
         with ThreadPoolExecutor(_THREADS) as pool:
             decoded = list(pool.map(decode, paths))
@@ -91,49 +86,31 @@ class Pictures:
         return digest.hexdigest()
 
 
-@dataclass(frozen=True, kw_only=True)
-class PictureDataset(DomainDataset):
-    """Domains that are picture files.
+@dataclass(frozen=True)
+class _Files:
+    """The picture files of each domain, listed when first used; a pickle lists them again."""
 
-    Attributes:
-        list_domain: domain -> its files.
-        resize: the short side before cropping to ``image_shape``.
-    """
-
+    name: str
     list_domain: Callable[[str], Listing]
     resize: int
+    crop: int
     _listings: dict[str, Listing] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def labels(self, domain: str) -> Labels:
-        return self._listing(domain).labels.copy()
+    def pictures(self, domain: str) -> Pictures:
+        if domain not in self._listings:
+            self._listings[domain] = self.list_domain(domain)
+        return Pictures(self._listings[domain], self.resize, self.crop)
 
-    def images(self, domain: str, indices: "Indices") -> "Tensor":
-        pictures = self._pictures(domain)
-        positions = self._positions(domain, indices, len(pictures.listing.names))
-        return to_nchw(pictures.take(positions.tolist()))
+    def labels(self, domain: str) -> Labels:
+        return self.pictures(domain).listing.labels.copy()
 
     def identity(self, domain: str) -> str:
-        return self._pictures(domain).identity()
+        return self.pictures(domain).identity()
 
-    def kept_decoded(self) -> ArrayDataset:
-        """The same data set, read from arrays in the cache that are decoded when a domain is first used."""
-        return ArrayDataset(
-            name=self.name,
-            domains=self.domains,
-            class_names=self.class_names,
-            image_shape=self.image_shape,
-            provenance=self.provenance,
-            default_model=self.default_model,
-            moments=self.moments,
-            closed=self.closed,
-            open_images=self._decode,
-            open_labels=self.labels,
-            identify=self.identity,
-        )
-
-    def _decode(self, domain: str) -> Images:
-        pictures = self._pictures(domain)
-        count, side = len(pictures.listing.names), pictures.crop
+    def decoded(self, domain: str) -> Images:
+        """The pictures as an array in the cache, decoded when a domain is first used."""
+        pictures = self.pictures(domain)
+        count, side = len(pictures), self.crop
         path = cache_dir() / "decoded" / f"{pictures.digest()[:24]}.npy"
 
         def fill(target: Images) -> None:
@@ -145,25 +122,25 @@ class PictureDataset(DomainDataset):
 
         return cached_images(path, (count, side, side, 3), fill)
 
-    def _pictures(self, domain: str) -> Pictures:
-        return Pictures(self._listing(domain), self.resize, self.image_shape[1])
-
-    def _listing(self, domain: str) -> Listing:
-        self._check_domain(domain)
-        if domain not in self._listings:
-            self._listings[domain] = self.list_domain(domain)
-        return self._listings[domain]
-
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_listings": {}}
 
 
-def picture_dataset(options: Options, *, cropped: bool = False, **fields: Any) -> DomainDataset:
+def picture_dataset(
+    options: Options, *, name: str, list_domain: Callable[[str], Listing], cropped: bool = False, **fields: Any
+) -> DomainDataset:
     """Picture files in the size that is asked for, read from decoded arrays in the cache if that is asked for too.
 
-    Pictures that were ``cropped`` before are only scaled; the others are scaled, then cropped.
+    Pictures that were ``cropped`` before are only scaled; the others are scaled, then cropped. ``fields`` are of the
+    data set.
     """
     size = options.image_size
-    resize = size if cropped else short_side(size)
-    dataset = PictureDataset(image_shape=(3, size, size), resize=resize, **fields)
-    return dataset.kept_decoded() if options.keep_decoded else dataset
+    files = _Files(name, list_domain, size if cropped else short_side(size), size)
+    return DomainDataset(
+        name=name,
+        image_shape=(3, size, size),
+        open_images=files.decoded if options.keep_decoded else files.pictures,
+        open_labels=files.labels,
+        identify=files.identity,
+        **fields,
+    )

@@ -8,23 +8,15 @@ from functools import lru_cache, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Protocol
 
 from grotta.data.arrays import Images, cached_images
 from grotta.data.corruptions import BENCHMARK_DOMAINS, Scale, corrupt, find_corruption
+from grotta.data.pictures import Pictures
 from grotta.data.progress import progress
 from grotta.data.roots import cache_dir
 
 # Clean pictures are read in pieces of this size, which bounds memory and changes no result.
 READ_PIXELS = 1 << 23
-
-
-class Sliceable(Protocol):
-    """Pictures that are read when sliced: an array, or files that are decoded."""
-
-    def __getitem__(self, rows: slice, /) -> Images:
-        """The pictures (n, H, W, 3) of these rows."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -35,7 +27,7 @@ class Regenerated:
         name: of the clean data set.
         digest: of the clean pictures, so that different pictures of the same name never share a cache.
         shape: (n, H, W, 3).
-        open_clean: gives the clean pictures, as anything that can be sliced; called when something has to be made.
+        open_clean: gives the clean pictures, an array or files; called when something has to be made.
         scale: the published scale of the constants.
         severity: 1 to 5.
         seed: of everything random in a corruption.
@@ -45,7 +37,7 @@ class Regenerated:
     name: str
     digest: str
     shape: tuple[int, int, int, int]
-    open_clean: Callable[[], Sliceable]
+    open_clean: Callable[[], Images | Pictures]
     scale: Scale
     severity: int
     seed: int

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from grotta._check import check_type
 from grotta.data.arrays import Images, Labels, cached_images
-from grotta.data.dataset import ArrayDataset, DomainDataset
+from grotta.data.dataset import DomainDataset
 from grotta.data.options import Options
 from grotta.data.roots import cache_dir
 
@@ -70,7 +69,7 @@ def open_variants(
     for severity in dict.fromkeys(variant.severity or options.severity for variant in variants.values()):
         bases = [v.base for v in variants.values() if (v.severity or options.severity) == severity]
         wanted = replace(options, domains=tuple(dict.fromkeys(bases)), severity=severity, keep_decoded=True)
-        parts[severity] = check_type("domains", opened(wanted), ArrayDataset, "those of a data set of arrays")
+        parts[severity] = opened(wanted)
     reader = _Reader(variants, parts, options.severity)
     first = next(iter(parts.values()))
     for name, variant in variants.items():
@@ -91,13 +90,14 @@ def open_variants(
 @dataclass(frozen=True)
 class _Reader:
     variants: Mapping[str, Variant]
-    parts: Mapping[int, ArrayDataset]
+    parts: Mapping[int, DomainDataset]
     usual: int
 
     def images(self, name: str) -> Images:
         """The pictures of a domain; a selection is kept in the cache, so that it is memory-mapped like the others."""
         variant, part = self._find(name)
         images = part.open_images(variant.base)
+        assert isinstance(images, np.ndarray)  # it was opened to be kept decoded
         if not variant.classes:
             return images
         rows = self._rows(variant, part)
@@ -119,10 +119,10 @@ class _Reader:
         chosen = f"{whole} {' '.join(variant.classes)}".encode()
         return hashlib.blake2b(chosen, digest_size=16).hexdigest() if variant.classes else whole
 
-    def _find(self, name: str) -> tuple[Variant, ArrayDataset]:
+    def _find(self, name: str) -> tuple[Variant, DomainDataset]:
         variant = self.variants[name]
         return variant, self.parts[variant.severity or self.usual]
 
-    def _rows(self, variant: Variant, part: ArrayDataset) -> npt.NDArray[np.int64]:
+    def _rows(self, variant: Variant, part: DomainDataset) -> npt.NDArray[np.int64]:
         wanted = [part.class_names.index(label) for label in variant.classes]
         return np.flatnonzero(np.isin(part.labels(variant.base), wanted))

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from grotta.data.arrays import Images, cached_images
-from grotta.data.dataset import ArrayDataset, Moments, same_labels
+from grotta.data.dataset import DomainDataset, Moments, same_labels
 from grotta.data.decode import resize_and_crop, short_side
 from grotta.data.errors import DamagedDataError, DataNotFoundError
 from grotta.data.options import Options
@@ -49,7 +49,7 @@ def pictures(source: str | os.PathLike[str]) -> Iterator[tuple[float, Image.Imag
         raise DamagedDataError(f"{source} cannot be read as a video: {error}") from error
 
 
-def open_video(name: str, path: str, options: Options) -> ArrayDataset:
+def open_video(name: str, path: str, options: Options) -> DomainDataset:
     """A video file as a recording of one camera without labels, named after the file; decoded once, into the cache."""
     if is_running(path):
         raise ValueError(f"dataset must be a video that has an end, got {path}; `grotta data record` films a camera")
@@ -72,7 +72,7 @@ def open_video(name: str, path: str, options: Options) -> ArrayDataset:
     def images(domain: str) -> Images:
         return cached_images(cache_dir() / "decoded" / f"{digest[:20]}-{size}.npy", (len(times), size, size, 3), fill)
 
-    return ArrayDataset(
+    return DomainDataset(
         name=name,
         domains=options.choose([domain]),
         class_names=(),

@@ -60,7 +60,7 @@ def variant_table(
     """The errors of variants by gamma, next to the table ``beside`` of the ``printed`` ones."""
     gammas = gammas or scope.gammas
     entries = variant_entries(scope, found, variants, gammas)
-    theirs = printed.find(beside)
+    theirs = printed.tables.get(beside)
     results = [entry.result for entry in entries]
     return pivot(
         entries,

@@ -66,21 +66,14 @@ class Printed:
     """Everything published that tables may show beside our numbers.
 
     Attributes:
-        tables: by name.
+        tables: by name; there is not one for every data set and gamma.
         networks: the network that was used, by data set.
         data: what was used of a data set, by its name.
-
-    >>> Printed().find("main/cifar10-c") is None
-    True
     """
 
     tables: Mapping[str, PrintedTable] = field(default_factory=dict)
     networks: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
-
-    def find(self, name: str) -> PrintedTable | None:
-        """The table of that name, or ``None``: there is not one for every data set and gamma."""
-        return self.tables.get(name)
 
     @classmethod
     def union(cls, parts: Iterable[Self]) -> Self:

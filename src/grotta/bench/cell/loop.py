@@ -44,13 +44,10 @@ def run_cell(task: CellTask, emit: Emit = ignore) -> CellResult:
         emit(Started(spec, f"process {os.getpid()}"))
         write(directory / SPEC, spec.to_json().encode())
         forget_peak_memory()
-        inputs = task.open_inputs(spec, task.device) if task.open_inputs else _open_here(task)
+        opened = task.open_inputs
+        inputs = opened(spec, task.device) if opened else open_inputs(spec, task.data_root, task.device)
         with one_thread():
             return _run(task, directory, inputs, emit)
-
-
-def _open_here(task: CellTask) -> CellInputs:
-    return open_inputs(task.spec, task.data_root, task.device)
 
 
 def _run(task: CellTask, directory: Path, inputs: CellInputs, emit: Emit) -> CellResult:

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from grotta.data.corruptions import BENCHMARK_DOMAINS, list_corruptions
-from grotta.data.dataset import ArrayDataset, DomainDataset, same_labels
+from grotta.data.dataset import DomainDataset, same_labels
 from grotta.data.decode import short_side
 from grotta.data.download import Remote
 from grotta.data.entry import Entry, Holding
@@ -94,7 +94,7 @@ def _regenerated(domains: tuple[str, ...], options: Options) -> DomainDataset:
         seed=options.seed,
         source=pictures.identity,
     )
-    return ArrayDataset(
+    return DomainDataset(
         name=ENTRY.name,
         domains=domains,
         class_names=classes,

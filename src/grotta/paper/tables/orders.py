@@ -50,7 +50,7 @@ def _blocks(scope: Scope, found: Found, printed: Printed) -> list[Block]:
     results = pick(_cells(scope), found)
     if not results:
         return []
-    theirs = printed.find("orders")
+    theirs = printed.tables.get("orders")
     table = pivot(
         [Entry(row_key(r.spec), gamma_name(r.spec.gamma), mean_error(r), r) for r in results],
         name="t",

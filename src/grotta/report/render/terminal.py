@@ -1,10 +1,9 @@
 """Tables for the terminal."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from rich import box
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -16,51 +15,35 @@ from grotta.report.table import Cell, Table
 _STYLES = {"best": "bold", "second": "underline", "": ""}
 
 
-@dataclass(frozen=True)
-class TerminalTable:
-    """A table with its title and notes as Rich shows it: best bold, second underlined, the paper's number dim.
+def print_block(console: Console, block: Table | Listing) -> None:
+    """Print a table or a listing with its title and notes, in characters that the terminal has.
 
-    Characters that the terminal lacks are replaced by ones it has.
+    Of a table, the best numbers are bold, the second underlined and the paper's dim.
     """
 
-    table: Table
+    def text(content: str, style: str = "") -> Text:
+        return Text(encodable(content, console.encoding), style=style)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        def text(content: str, style: str = "") -> Text:
-            return Text(encodable(content, options.encoding), style=style)
-
-        drawn = RichTable(box=box.SIMPLE_HEAD)
-        drawn.add_column(text(self.table.header), no_wrap=True)
-        for head in self.table.heads:
+    drawn = RichTable(box=box.SIMPLE_HEAD)
+    if isinstance(block, Table):
+        notes = footnotes(block)
+        drawn.add_column(text(block.header), no_wrap=True)
+        for head in block.heads:
             drawn.add_column(text(head), justify="right")
-        for row in self.table.rows:
+        for row in block.rows:
             # styled parts, not a styled whole: that would underline the padding too
             cells = (Text().join(text(*part) for part in _parts(cell)) for cell in row.cells)
             drawn.add_row(text(row_name(row)), *cells)
-        yield text(self.table.title, "bold")  # not the table's own title, which is wrapped to its width
-        yield drawn
-        yield from (text(note, "dim") for note in footnotes(self.table))
-
-
-@dataclass(frozen=True)
-class TerminalListing:
-    """A listing with its title and notes as Rich shows it, in characters that the terminal has."""
-
-    listing: Listing
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        def text(content: str, style: str = "") -> Text:
-            return Text(encodable(content, options.encoding), style=style)
-
-        drawn = RichTable(box=box.SIMPLE_HEAD)
-        numeric = self.listing.numeric
-        for head, right in zip(self.listing.heads, numeric):
+    else:
+        notes = list(block.notes)
+        for head, right in zip(block.heads, block.numeric):
             drawn.add_column(text(head), justify="right" if right else "left")
-        for row in self.listing.rows:
-            drawn.add_row(*(text(item(value, self.listing.decimals)) for value in row))
-        yield text(self.listing.title, "bold")
-        yield drawn
-        yield from (text(note, "dim") for note in self.listing.notes)
+        for line in block.rows:
+            drawn.add_row(*(text(item(value, block.decimals)) for value in line))
+    console.print(text(block.title, "bold"))  # not the table's own title, which is wrapped to its width
+    console.print(drawn)
+    for note in notes:
+        console.print(text(note, "dim"))
 
 
 def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:

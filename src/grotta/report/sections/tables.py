@@ -98,4 +98,4 @@ def transfer_table(
 
 def _find(results: Sequence[CellResult], printed: Printed, name: str) -> PrintedTable | None:
     """The published table of that name, if the streams of the results are of its kind."""
-    return printed.find(name) if all(result.spec.stream == PRINTED_STREAM for result in results) else None
+    return printed.tables.get(name) if all(result.spec.stream == PRINTED_STREAM for result in results) else None

@@ -15,8 +15,8 @@ from grotta._files import locked, replacing, require_space
 from grotta.bench.inputs.network import find_weights, network_name
 from grotta.bench.inputs.opened import CellInputs, make_inputs, open_dataset
 from grotta.bench.spec import CellSpec
-from grotta.data.arrays import Images, Labels
-from grotta.data.dataset import ArrayDataset
+from grotta.data.arrays import Images
+from grotta.data.dataset import DomainDataset
 from grotta.data.roots import cache_dir
 
 PART_BYTES = 1 << 24  # of what is sent at once; small enough for the object store of any node
@@ -106,16 +106,6 @@ class SentImages:
 
 
 @dataclass(frozen=True)
-class SentLabels:
-    """Domain -> its labels (n,), sent with the task."""
-
-    labels: Mapping[str, Labels]
-
-    def __call__(self, domain: str) -> Labels:
-        return self.labels[domain].copy()
-
-
-@dataclass(frozen=True)
 class SentInputs:
     """What is sent to nodes for cells on one data set with one network; small and picklable.
 
@@ -126,7 +116,7 @@ class SentInputs:
         weights: their file; None if they come with grotta.
     """
 
-    dataset: ArrayDataset
+    dataset: DomainDataset
     images: SentImages
     model: str
     weights: Extract | None
@@ -146,8 +136,9 @@ class SentInputs:
 
 def inputs_to_send(spec: CellSpec, data_root: Path | None) -> SentInputs:
     """What is sent to nodes for a cell, from this machine; images that are missing are made."""
-    dataset = check_type(spec.dataset, open_dataset(spec, data_root), ArrayDataset, "a data set of arrays")
-    arrays = {domain: dataset.open_images(domain) for domain in dataset.domains}
+    dataset = open_dataset(spec, data_root)
+    opened = {domain: dataset.open_images(domain) for domain in dataset.domains}
+    arrays = {domain: check_type(f"{spec.dataset} {domain}", images, np.ndarray) for domain, images in opened.items()}
     images = SentImages(
         {domain: extract_array(f"{dataset.name} {domain}", array) for domain, array in arrays.items()},
         {domain: array.shape for domain, array in arrays.items()},
@@ -158,7 +149,7 @@ def inputs_to_send(spec: CellSpec, data_root: Path | None) -> SentInputs:
         replace(
             dataset,
             open_images=images,
-            open_labels=SentLabels({domain: dataset.labels(domain) for domain in dataset.domains}),
+            open_labels={domain: dataset.labels(domain) for domain in dataset.domains}.__getitem__,
             identify={domain: dataset.identity(domain) for domain in dataset.domains}.__getitem__,
         ),
         images,
