@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,15 +25,31 @@ _WORDS = {"train": "the training pictures", "test": "the test pictures", "val": 
 
 @dataclass(frozen=True)
 class DomainImages:
-    """Some images of one domain, read when they are asked for."""
+    """Images of some domains, one domain after the other, read when they are asked for.
+
+    Attributes:
+        dataset: that has the domains.
+        positions: domain -> which of its images (n,).
+    """
 
     dataset: DomainDataset
-    domain: str
-    positions: Tensor
+    positions: Mapping[str, Tensor]
 
     def __getitem__(self, indices: Tensor, /) -> Tensor:
         """The images at ``indices``, uint8 (len(indices), 3, H, W)."""
-        return self.dataset.images(self.domain, self.positions[indices])
+        found = torch.empty(len(indices), *self.dataset.image_shape, dtype=torch.uint8)
+        start = 0
+        for domain, positions in self.positions.items():
+            here = (indices >= start) & (indices < start + len(positions))
+            if here.any():
+                found[here] = self.dataset.images(domain, positions[indices[here] - start])
+            start += len(positions)
+        return found
+
+    def labels(self) -> Tensor:
+        """The labels of all images, int64 (n,)."""
+        parts = [torch.as_tensor(self.dataset.labels(domain))[here] for domain, here in self.positions.items()]
+        return torch.cat(parts).long()
 
 
 @dataclass(frozen=True)
@@ -61,9 +78,7 @@ def open_source(name: str, domains: Sequence[str], image_size: int, root: Path |
 def choose_split(dataset: DomainDataset, domains: Sequence[str], seed: int) -> Split:
     """The two domains that a data set reserves for training and measuring, or a split of the chosen domains."""
     if not domains and len(dataset.domains) == 2 and set(dataset.domains) <= _WORDS.keys():
-        trained, measured = (
-            take(dataset, domain, torch.arange(len(dataset.labels(domain)))) for domain in dataset.domains
-        )
+        trained, measured = ({domain: torch.arange(len(dataset.labels(domain)))} for domain in dataset.domains)
         return _split(dataset, trained, measured, *(_WORDS[domain] for domain in dataset.domains))
     if not domains and len(dataset.domains) > 1:
         choice = ", ".join(dataset.domains)
@@ -73,38 +88,14 @@ def choose_split(dataset: DomainDataset, domains: Sequence[str], seed: int) -> S
 
 def domain_split(dataset: DomainDataset, domains: Sequence[str], seed: int) -> Split:
     """Nine tenths of each domain to train on, the rest to measure on."""
-    parts: tuple[list[tuple[Images, Tensor]], list[tuple[Images, Tensor]]] = ([], [])
+    trained, measured = dict[str, Tensor](), dict[str, Tensor]()
     for domain in domains:
         count = len(dataset.labels(domain))
         if count < 2:
             raise ValueError(f"domain {domain!r} of {dataset.name} has {count} images; at least 2 are needed")
-        for part, positions in zip(parts, held_out(count, seed)):
-            part.append(take(dataset, domain, positions))
+        trained[domain], measured[domain] = held_out(count, seed)
     which = f"domain{'s' if len(domains) > 1 else ''} {', '.join(domains)}"
-    trained, measured = map(_joined, parts)
     return _split(dataset, trained, measured, f"nine tenths of {which}", f"the other tenth of {which}")
-
-
-@dataclass(frozen=True)
-class _Joined:
-    """The images of several parts, one after the other."""
-
-    parts: tuple[Images, ...]
-    starts: Tensor
-
-    def __getitem__(self, indices: Tensor, /) -> Tensor:
-        which = torch.searchsorted(self.starts, indices, right=True) - 1
-        pieces = [(number, which == number) for number in sorted(set(which.tolist()))]
-        found = torch.cat([self.parts[number][indices[here] - self.starts[number]] for number, here in pieces])
-        return found[torch.cat([here.nonzero().flatten() for _, here in pieces]).argsort()]
-
-
-def _joined(parts: Sequence[tuple[Images, Tensor]]) -> tuple[Images, Tensor]:
-    labels = torch.cat([labels for _, labels in parts])
-    if len(parts) == 1:
-        return parts[0][0], labels
-    starts = torch.tensor([0, *(len(labels) for _, labels in parts[:-1])]).cumsum(0)
-    return _Joined(tuple(images for images, _ in parts), starts), labels
 
 
 def held_out(count: int, seed: int, share: float = _HELD_OUT) -> tuple[Tensor, Tensor]:
@@ -119,32 +110,30 @@ def held_out(count: int, seed: int, share: float = _HELD_OUT) -> tuple[Tensor, T
     return order[cut:].sort().values, order[:cut].sort().values
 
 
-def take(dataset: DomainDataset, domain: str, positions: Tensor) -> tuple[Images, Tensor]:
-    """The images of a domain at ``positions``, in memory if they fit, and their labels."""
-    labels = torch.as_tensor(dataset.labels(domain), dtype=torch.int64)[positions]
-    images: Images = DomainImages(dataset, domain, positions)
-    channels, height, width = dataset.image_shape
-    if len(positions) * channels * height * width <= _IN_MEMORY_BYTES:
-        images = images[torch.arange(len(positions))]
-    return images, labels
-
-
 def _split(
     dataset: DomainDataset,
-    trained: tuple[Images, Tensor],
-    measured: tuple[Images, Tensor],
+    trained: Mapping[str, Tensor],
+    measured: Mapping[str, Tensor],
     trained_on: str,
     measured_on: str,
 ) -> Split:
-    images, labels = trained
+    (images, labels), measured_with = _read(dataset, trained), _read(dataset, measured)
     data = TrainingData(
         dataset=dataset.name,
         trained_on=trained_on,
         trained_images=len(labels),
         measured_on=measured_on,
-        measured_images=len(measured[1]),
+        measured_images=len(measured_with[1]),
         num_classes=dataset.num_classes,
         image_shape=dataset.image_shape,
         class_names=tuple(dataset.class_names),
     )
-    return Split(images, labels, measured, data)
+    return Split(images, labels, measured_with, data)
+
+
+def _read(dataset: DomainDataset, positions: Mapping[str, Tensor]) -> tuple[Images, Tensor]:
+    """Images and their labels, in memory if they fit."""
+    images = DomainImages(dataset, positions)
+    labels = images.labels()
+    fit = len(labels) * math.prod(dataset.image_shape) <= _IN_MEMORY_BYTES
+    return images[torch.arange(len(labels))] if fit else images, labels
