@@ -1,7 +1,9 @@
-"""Finished cells with made-up numbers, and a real browser."""
+"""Finished cells with made-up numbers, installed packages, a full disk, and a real browser."""
 
+import contextlib
 import hashlib
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from grotta import _plugins
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.records import BATCH_COLUMNS, domain_errors, to_bytes, total_error
 from grotta.bench.store.results import RECORDS, CellResult, encode_result
@@ -125,6 +128,37 @@ def installed(folder: Path, package: str, entry_points: str, modules: Mapping[st
 @pytest.fixture
 def install() -> Callable[[Path, str, str, Mapping[str, str]], None]:
     return installed
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of installed packages, and a process that has not asked for plug-ins yet."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(_plugins, "_loaded", set())
+    before = set(sys.modules)
+    yield folder
+    for name in set(sys.modules) - before:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(folder)):
+            del sys.modules[name]
+
+
+@contextlib.contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Let writing a larger file fail, as on a full disk."""
+    resource = pytest.importorskip("resource", reason="limits of a process are set the POSIX way")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def limited_files() -> Callable[[int], contextlib.AbstractContextManager[None]]:
+    return files_of_at_most
 
 
 @pytest.fixture(scope="session")

@@ -7,18 +7,6 @@ import pytest
 from grotta import _plugins
 
 
-@pytest.fixture
-def site(tmp_path, monkeypatch):
-    """A folder of installed packages, and a process that has not asked for plug-ins yet."""
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(_plugins, "_loaded", set())
-    before = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        if name.startswith("plugged"):
-            del sys.modules[name]
-
-
 def test_a_group_is_imported_once(site, install):
     install(site, "plugged-in", "[grotta.test]\none = plugged_one\n", {"plugged_one": "import builtins\nloads = [1]\n"})
     _plugins.load_plugins("grotta.other")

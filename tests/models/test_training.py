@@ -1,7 +1,5 @@
 """The training loop."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from grotta.models import Recipe, accuracy, train
+from grotta.models.checkpoint import write_checkpoint
 from grotta.models.compact import CompactResNet
 from grotta.models.initialise import initialise
 from grotta.models.training import batches, learning_rate, shift_and_flip
@@ -209,31 +208,14 @@ def test_another_file_is_no_training_checkpoint(problem, tmp_path):
         train(make_model(), *problem, problem, SMALL, checkpoint=tmp_path / "c.pt", resume=True)
 
 
-FULL_DISK = """
-import resource, sys
-from pathlib import Path
-import torch
-from grotta.models.checkpoint import write_checkpoint
-path = Path(sys.argv[1])
-write_checkpoint(path, {"weights": torch.zeros(10)})
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-before = path.read_bytes()
-try:
-    write_checkpoint(path, {"weights": torch.zeros(100_000)})
-except OSError as error:
-    print(error)
-assert path.read_bytes() == before
-assert list(path.parent.iterdir()) == [path]
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are set the POSIX way")
-def test_a_full_disk_is_named_and_leaves_the_old_checkpoint_and_nothing_else(tmp_path):
-    result = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(tmp_path / "c.pt")], capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == f"[Errno 27] File too large: '{tmp_path / 'c.pt'}'\n"
+def test_a_full_disk_is_named_and_leaves_the_old_checkpoint_and_nothing_else(tmp_path, limited_files):
+    path = tmp_path / "c.pt"
+    write_checkpoint(path, {"weights": torch.zeros(10)})
+    before = path.read_bytes()
+    with limited_files(20_000), pytest.raises(OSError, match=f"File too large: '{path}'"):
+        write_checkpoint(path, {"weights": torch.zeros(100_000)})
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 class OnDemand:

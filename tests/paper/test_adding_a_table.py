@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from grotta.bench.spec import CellSpec
+from grotta.cli import main
 from grotta.paper import recipe as recipe_module
 from grotta.paper.recipe import by_id, recipe_section, register
 from grotta.paper.recipes import all_printed, find_recipes
@@ -78,8 +79,12 @@ def grotta(*words, environment):
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
-def test_an_installed_package_brings_its_table(tmp_path, install):
-    listed = json.loads(grotta("reproduce", "--list", "--json", environment=installed_rates(tmp_path, install)))
+def test_an_installed_package_brings_its_table(site, install, monkeypatch, capsys):
+    monkeypatch.setattr(recipe_module, "_RECIPES", dict(recipe_module._RECIPES))
+    installed_rates(site, install)
+    with pytest.raises(SystemExit, match="0"):
+        main(["reproduce", "--list", "--json"])
+    listed = json.loads(capsys.readouterr().out)
     assert listed["table-rates"] == "Learning rates. How fast TENT should learn."
     assert next(iter(listed)) == "table-main"
 

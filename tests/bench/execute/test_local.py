@@ -1,6 +1,5 @@
 """Real processes: what they give, and what happens when they are killed."""
 
-import json
 import os
 import random
 import signal
@@ -9,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,7 @@ from grotta.report.write import write_report
 
 Make = Callable[..., CellSpec]
 Contents = Callable[[Path], dict[str, bytes]]
+Limited = Callable[[int], AbstractContextManager[None]]
 
 RUN = """
 import sys
@@ -33,18 +34,6 @@ run_grid([CellSpec.from_json(spec) for spec in specs], out, data_root=root, work
 """
 
 
-# A limit on the size of files makes writing fail as a full disk does.
-FULL = """
-import json, resource, sys
-from grotta.bench import CellSpec, run_grid
-root, unlimited = sys.argv[1], resource.RLIM_INFINITY
-for out, spec, size, seconds in json.loads(sys.argv[2]):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, unlimited))
-    how = {"executor": "inline", "data_root": root, "checkpoint_seconds": seconds}
-    [outcome] = run_grid([CellSpec.from_json(spec)], out, **how)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (unlimited, unlimited))
-    print(outcome.message)
-"""
 FULL_CASES = {  # file that cannot be written -> limit, seconds between checkpoints
     "checkpoint.npz": (3_000, 0.0),
     "checkpoint.safetensors": (12_000, 0.0),
@@ -127,9 +116,8 @@ def table(out: Path, page: Path) -> bytes:
     return page.with_suffix(".csv").read_bytes()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no limit on the size of files")
 def test_a_file_that_cannot_be_written_leaves_nothing_that_counts_and_no_litter(
-    tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents
+    tmp_path: Path, data_root: Path, make_spec: Make, contents: Contents, limited_files: Limited
 ) -> None:
     weights = tmp_path / "net.safetensors"
     save_file(models.create_model("fashion_resnet8", num_classes=10, seed=1).state_dict(), weights)
@@ -137,16 +125,17 @@ def test_a_file_that_cannot_be_written_leaves_nothing_that_counts_and_no_litter(
     for file in FULL_CASES:
         detour = "/." * (2000 if file == "result.json" else 1)  # makes that file longer than the records
         specs[file] = make_spec("grotta", domains=("fog",), model=f"fashion_resnet8@{detour}{weights}")
-    cases = [(str(tmp_path / file), specs[file].to_json(), *limits) for file, limits in FULL_CASES.items()]
-    words = [sys.executable, "-c", FULL, str(data_root), json.dumps(cases)]
-    messages = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
     run_grid(list(dict.fromkeys(specs.values())), tmp_path / "whole", executor="inline", data_root=data_root)
     whole = contents(tmp_path / "whole")
-    for (file, spec), message in zip(specs.items(), messages, strict=True):
-        out = tmp_path / file
+    for file, (size, seconds) in FULL_CASES.items():
+        out, spec = tmp_path / file, specs[file]
         directory = cell_directory(out, spec)
-        assert "File too large" in message
-        assert str(directory) in message
+        with limited_files(size):
+            how = {"executor": "inline", "data_root": data_root, "checkpoint_seconds": seconds}
+            [failure] = run_grid([spec], out, **how)
+        assert isinstance(failure, Failure)
+        assert "File too large" in failure.message
+        assert str(directory) in failure.message
         assert load_results(out) == []
         assert not (directory / file).exists()
         assert not list(directory.glob("*.part"))
