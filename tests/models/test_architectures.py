@@ -54,6 +54,7 @@ PARAMETERS = {
     "resnet34": 21_797_672,
     "resnet50": 25_557_032,
     "resnet101": 44_549_160,
+    "resnet50_keras": 25_583_592,  # 25,636,712 in Keras's summary, which counts 53,120 statistics
     "mobilenet_v2": 3_504_872,
     "wrn28_10": 36_479_194,
     "resnet20": 269_722,

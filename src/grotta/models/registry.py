@@ -17,6 +17,7 @@ from grotta.models.mobilenet import mobilenet_v2
 from grotta.models.resnet import imagenet_resnet
 from grotta.models.resnet_cifar import option_a, projected
 from grotta.models.resnet_gn import resnet26_gn
+from grotta.models.resnet_keras import resnet50_keras
 from grotta.models.resnext import resnext29_4x32d
 from grotta.models.state_file import read_state
 from grotta.models.vit import fashion_vit
@@ -29,6 +30,7 @@ _BUILDERS: dict[str, Callable[..., nn.Module]] = {
     "fashion_vit": fashion_vit,
     "mobilenet_v2": mobilenet_v2,
     "resnet26_gn": resnet26_gn,
+    "resnet50_keras": resnet50_keras,
     "resnext29_4x32d": resnext29_4x32d,
     "wrn28_10": wrn28_10,
     **{f"resnet{depth}": option_a(depth) for depth in (20, 32, 44, 56, 110)},
@@ -55,7 +57,7 @@ def create_model(
     Args:
         name: one of :func:`list_models`.
         weights: None for weights drawn from ``seed``, ``"bundled"`` for those in the package, or a file as its
-            authors published it (safetensors or PyTorch).
+            authors published it (safetensors, PyTorch, or the ``model.json`` of TensorFlow.js).
         num_classes: number of outputs; by default that of the weights, or the one the network was made for.
         seed: of the drawn weights.
 

@@ -1,4 +1,4 @@
-"""Reading and writing files of weights: safetensors, and PyTorch's own format without running code from it."""
+"""Reading and writing files of weights: safetensors, TensorFlow.js, and PyTorch's format without running its code."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from grotta import _files
+from grotta.models.tfjs import read_tfjs
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "net")
 _PREFIXES = ("module.", "model.")
@@ -36,9 +37,9 @@ _NAMED_DIGEST = re.compile(r"-([0-9a-f]{8})\.(?:th|pt|pth)$")
 def read_state(path: str | Path) -> dict[str, Tensor]:
     """The tensors of a file of weights, by their plain names.
 
-    Takes safetensors and PyTorch files (always ``weights_only``). A ``state_dict`` (or ``model``) entry is opened,
-    ``module.`` and ``model.`` prefixes are taken off, and the ``mu``/``sigma`` that some publishers store are
-    left out: the architectures here know their own input statistics.
+    Takes safetensors, PyTorch files (always ``weights_only``) and the ``model.json`` of TensorFlow.js. A ``state_dict``
+    (or ``model``) entry is opened, ``module.`` and ``model.`` prefixes are taken off, and the ``mu``/``sigma`` that
+    some publishers store are left out: the architectures here know their own input statistics.
 
     A file of :func:`write_state` carries a checksum, and a published one may have the start of its sha256 in its name:
     with any byte changed it is refused.
@@ -53,6 +54,8 @@ def read_state(path: str | Path) -> dict[str, Tensor]:
     head = _head(path)
     _refuse_text(path, head)
     _check_named_digest(path)
+    if path.suffix == ".json":
+        return read_tfjs(path)
     contents = _read_safetensors(path) if _is_safetensors(head) else _read_torch(path)
     for key in _WRAPPERS:
         if isinstance(contents, Mapping) and isinstance(contents.get(key), Mapping):
