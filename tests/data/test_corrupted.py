@@ -198,7 +198,7 @@ def test_an_array_with_another_number_of_labels_is_a_clear_error(tmp_path):
         (np.int64(3), r"integers \(n,\), found int64 \(\)"),
         (np.array(["cat"] * 30), r"integers \(n,\), found <U3"),
         (np.zeros(0, int), "must be|not a complete"),
-        (np.zeros(31, int), "as many labels for each of 5 severities, found 31"),
+        (np.zeros(31, int), "equally many labels for 5 severities, found 31"),
     ],
 )
 def test_labels_of_another_kind_are_a_clear_error(tmp_path, wrong, expected):

@@ -138,7 +138,7 @@ def bad_calls() -> Iterator[tuple[type[Exception], str, tuple[object, ...], dict
         (good.transpose(0, 3, 1, 2), "fog"),
         {},
     )
-    yield ValueError, r"images must be at least 8 pixels a side, got \(7, 32\)", (good[:, :7], "fog"), {}
+    yield ValueError, r"images must be at least 8 pixels per side, got \(7, 32\)", (good[:, :7], "fog"), {}
     yield ValueError, r"seed must be at least 0, got -1", (good, "fog"), {"seed": -1}
     yield TypeError, r"seed must be a whole number, got 1.5", (good, "fog"), {"seed": 1.5}
     yield ValueError, r"first_index must be at least 0, got -2", (good, "fog"), {"first_index": -2}

@@ -134,8 +134,8 @@ def test_a_cell_on_a_running_camera_films_it_first(camera, tmp_path, capsys):
     shown = capsys.readouterr()
     found = json.loads(shown.out)
     assert (found["images"], found["spec"]["domains"], found["error"]) == (12, ["127.0.0.1"], None)
-    [line] = [line for line in shown.err.splitlines() if line.startswith("these pictures again: ")]
-    assert grotta_run("run", *line.split()[3:], "--images", 12, "--json", *words) == 0
+    [line] = [line for line in shown.err.splitlines() if line.startswith("to use these pictures again: ")]
+    assert grotta_run("run", *line.split()[5:], "--images", 12, "--json", *words) == 0
     assert json.loads(capsys.readouterr().out) == found  # the same cell, which is not run again
 
 

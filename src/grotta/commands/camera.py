@@ -17,13 +17,13 @@ def filmed(dataset: str, stream: str, images: int, out: Path) -> str:
         raise ValueError(f"stream must be recorded for a running camera, got {stream!r}")
     if not images:
         raise ValueError(
-            f"images must be given for a running camera, got none: --images 1000 films so many of {source}"
+            f"images must be given for a running camera, got none: --images 1000 films that many frames of {source}"
         )
     from grotta.data.camera import camera_name
 
     folder = out / "recordings" / f"{datetime.datetime.now():%Y-%m-%d_%H_%M_%S}"
     film(source, folder / camera_name(source), images)
-    typer.echo(f"these pictures again: --dataset folder:{folder}", err=True)
+    typer.echo(f"to use these pictures again: --dataset folder:{folder}", err=True)
     return f"folder:{folder}"
 
 

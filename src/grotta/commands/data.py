@@ -87,7 +87,7 @@ def get_data(
     name: Annotated[str, typer.Argument(help="A name from `grotta data list`.")],
     data_root: Annotated[
         Path | None,
-        typer.Option("--data-root", help="Where to put it; by default the cache. Made if it does not exist."),
+        typer.Option("--data-root", help="Where to put it; by default the cache. Created if it does not exist."),
     ] = None,
 ) -> None:
     """Download a data set, check it, and put it where it will be found.
@@ -125,7 +125,7 @@ def corrupt_data(
         str, typer.Option(help="Corruptions, comma-separated; by default the fifteen of the benchmark.")
     ] = "",
     scale: Annotated[str, typer.Option(help="Constants for imagenet (224 pixels) or cifar (32).")] = "imagenet",
-    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     keep_size: Annotated[bool, typer.Option("--keep-size", help="Do not resize and crop to 224 or 32.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -163,7 +163,7 @@ def record_data(
     out: Annotated[Path, typer.Option(help="A new folder for the pictures.")],
     images: Annotated[int, typer.Option(help="Stop after this many; 0 films until the end, or Ctrl-C.")] = 0,
 ) -> None:
-    """Film a running camera into a folder: a picture per frame, called after the time at which it was taken.
+    """Film a running camera into a folder: one picture per frame, named after the time at which it was taken.
 
     `--stream recorded --dataset folder:PATH` then runs methods on it. Needs the extra `video` (PyAV).
 

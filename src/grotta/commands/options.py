@@ -35,7 +35,7 @@ class StreamOptions:
             "--corruptions",
             help="Domains in stream order, comma-separated. By default all, but bench and reproduce without --full "
             "run the first three of a corrupted data set. fog@3 has severity 3, fog:Bag+Coat two of the classes, fog#2 "
-            "is fog again; clean, noise and blank stand beside the corruptions.",
+            "is fog again; clean, noise and blank are accepted beside the corruptions.",
         ),
     ] = None
     model: Annotated[
@@ -110,7 +110,7 @@ class WorkerOptions:
 
     executor: Annotated[str, typer.Option(help="local (processes of this machine) or ray (a cluster).")] = "local"
     address: Annotated[
-        str | None, typer.Option(help="Of an existing Ray cluster; without it, Ray is started on this machine.")
+        str | None, typer.Option(help="Address of an existing Ray cluster; without it, Ray is started on this machine.")
     ] = None
     workers: Annotated[int | None, typer.Option(help="Cells run at once; by default one per core.")] = None
 

@@ -18,9 +18,7 @@ class CellOptions(StreamOptions):
 
     method: Annotated[
         str,
-        typer.Option(
-            help="Method, such as grotta+, grotta, rotta, tent or source; an unknown name is answered with the list."
-        ),
+        typer.Option(help="Method, such as grotta+, grotta, rotta, tent or source; an unknown name prints the list."),
     ]
     gamma: Annotated[
         float, typer.Option(help="Label shift: the smaller, the fewer classes at a time; iid streams ignore it.")
@@ -28,8 +26,8 @@ class CellOptions(StreamOptions):
     option: Annotated[
         list[str] | None, typer.Option(help="One setting of the method, KEY=VALUE (VALUE as JSON); may be repeated.")
     ] = None
-    stream_seed: Annotated[int, typer.Option(help="Of the order of the images.")] = 0
-    seed: Annotated[int, typer.Option(help="Of everything random in the method.")] = 0
+    stream_seed: Annotated[int, typer.Option(help="Seed of the order of the images.")] = 0
+    seed: Annotated[int, typer.Option(help="Seed of everything random in the method.")] = 0
     resume: Annotated[bool, typer.Option("--resume", help="Resume a run that was stopped.")] = False
 
     def choices(self) -> dict[str, Any]:

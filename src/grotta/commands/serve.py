@@ -20,10 +20,10 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to listen on, 8000 by default; 0 picks a free one.")] = None,
     state: Annotated[Path | None, typer.Option(help="Folder where streams are kept; grotta-state by default.")] = None,
     method: Annotated[
-        str | None, typer.Option(help="How streams adapt; grotta+ by default, source: not at all.")
+        str | None, typer.Option(help="How streams adapt; grotta+ by default; source does not adapt.")
     ] = None,
     preset: Annotated[
-        str | None, typer.Option(help="Settings of the method; what answers soonest by default: lite for grotta+.")
+        str | None, typer.Option(help="Settings of the method; by default those that answer soonest, lite for grotta+.")
     ] = None,
     option: Annotated[
         list[str] | None, typer.Option(help="One setting of the method, KEY=VALUE; may be repeated.")
@@ -35,15 +35,15 @@ def serve(
         bool | None, typer.Option("--strict-sequences", help="A stream must be started before it is used.")
     ] = None,
     shared: Annotated[bool | None, typer.Option("--shared", help="Several servers share the state folder.")] = None,
-    lease_seconds: Annotated[float | None, typer.Option(help="After which a silent server is taken for dead.")] = None,
+    lease_seconds: Annotated[float | None, typer.Option(help="Seconds until a silent server counts as dead.")] = None,
     advertise: Annotated[str | None, typer.Option(help="URL under which other servers reach this one.")] = None,
     max_streams: Annotated[int | None, typer.Option(help="Streams, in memory and on disk.")] = None,
     max_live: Annotated[int | None, typer.Option(help="Streams in memory; the others are on disk.")] = None,
-    memory_mb: Annotated[int | None, typer.Option(help="Memory of the streams in memory.")] = None,
+    memory_mb: Annotated[int | None, typer.Option(help="Memory for the streams in memory, in MB.")] = None,
     disk_mb: Annotated[
         int | None, typer.Option(help="Size of the state folder beyond which no stream is added.")
     ] = None,
-    idle_seconds: Annotated[float | None, typer.Option(help="After which a stream goes to disk.")] = None,
+    idle_seconds: Annotated[float | None, typer.Option(help="Seconds after which an idle stream goes to disk.")] = None,
     checkpoint_steps: Annotated[int | None, typer.Option(help="Steps from one checkpoint to the next.")] = None,
     checkpoint_seconds: Annotated[float | None, typer.Option(help="Seconds from one checkpoint to the next.")] = None,
     queue: Annotated[int | None, typer.Option(help="Batches of a stream that may wait to be learned from.")] = None,
@@ -53,7 +53,9 @@ def serve(
     max_body_mb: Annotated[int | None, typer.Option(help="Size of a request.")] = None,
     max_images: Annotated[int | None, typer.Option(help="Images in a request.")] = None,
     max_pixels: Annotated[int | None, typer.Option(help="Pixels of a JPEG or PNG picture.")] = None,
-    drain_seconds: Annotated[float | None, typer.Option(help="For what is waiting when the server is stopped.")] = None,
+    drain_seconds: Annotated[
+        float | None, typer.Option(help="Seconds for what is waiting when the server stops.")
+    ] = None,
     log_format: Annotated[str | None, typer.Option(help="json or text.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     show_frames: Annotated[

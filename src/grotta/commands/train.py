@@ -33,7 +33,7 @@ class RecipeOptions:
     warmup: Annotated[float, typer.Option(help="Share of the steps until the peak.")] = 0.25
     shift: Annotated[float, typer.Option(help="Random shift, as a share of the side.")] = 0.125
     flip: Annotated[bool, typer.Option(help="Mirror half of the images.")] = True
-    seed: Annotated[int, typer.Option(help="Of weights, order and augmentation.")] = 0
+    seed: Annotated[int, typer.Option(help="Seed of weights, order and augmentation.")] = 0
 
     def recipe(self) -> Recipe:
         from grotta.models.training import Recipe

@@ -51,7 +51,7 @@ class Published:
         path = self.folder / "labels.npy"
         labels = checked_labels(load_npy(path), path, self.num_classes)
         if len(labels) % SEVERITIES:
-            raise DamagedDataError(f"{path}: expected as many labels for each of 5 severities, found {len(labels)}")
+            raise DamagedDataError(f"{path}: expected equally many labels for 5 severities, found {len(labels)}")
         return labels
 
     def _rows(self, count: int) -> slice:

@@ -31,7 +31,7 @@ def corrupt(
     ``corrupt(x[a:b], first_index=a)``, and memory stays bounded however many pictures there are.
 
     ``scale`` chooses the published constants, made for 32-pixel (``"cifar"``) and 224-pixel pictures (``"imagenet"``);
-    other sizes of at least 8 pixels a side work, with lengths still in those pixels: a 1000-pixel photograph is
+    other sizes of at least 8 pixels per side work, with lengths still in those pixels: a 1000-pixel photograph is
     blurred less, relative to its size. ``progress`` is called with the number of pictures just finished.
 
     >>> clean = np.full((2, 32, 32, 3), 100, dtype=np.uint8)
@@ -77,7 +77,7 @@ def _check(images: Images, name: str, severity: int, scale: str, seed: int, firs
     if images.ndim != 4 or images.shape[3] != 3:
         raise ValueError(f"images must have shape (N, H, W, 3), got {images.shape}")
     if min(images.shape[1:3]) < MIN_SIDE:
-        raise ValueError(f"images must be at least {MIN_SIDE} pixels a side, got {images.shape[1:3]}")
+        raise ValueError(f"images must be at least {MIN_SIDE} pixels per side, got {images.shape[1:3]}")
     check_one_of("scale", scale, SCALES)
     check_whole("severity", severity, at_least=1, below=SEVERITIES + 1)
     check_whole("seed", seed, at_least=0)

@@ -26,7 +26,7 @@ def gaussian_weights(sigma: float, radius: int) -> Array:
 
 
 def gaussian_blur(values: Array, sigma: float) -> Array:
-    """Blur the rows and columns of (B, H, W, C), cut at four sigmas; the edge pixel goes on outside."""
+    """Blur the rows and columns of (B, H, W, C), cut at four sigmas; edge pixels are repeated outside."""
     radius = int(4.0 * sigma + 0.5)
     weights = gaussian_weights(sigma, radius)
     for axis in (1, 2):
@@ -93,7 +93,7 @@ def motion_blur(images: Images, degrees: Array, radius: int, sigma: float) -> Im
     """Smear each picture of (B, H, W, C) along its own angle with a one-sided Gaussian.
 
     y[p] = Σ_i w_i x[p + o_i], w_i ~ exp(-i² / 2 sigma²), i = 0 .. 2 radius, o_i the pixels on the line; the edge pixel
-    goes on outside. This is ImageMagick's motion blur, which made the published pictures: it rounds to 16 bits and
+    is repeated outside. This is ImageMagick's motion blur, which made the published pictures: it rounds to 16 bits and
     truncates those to 8, so that a flat region stays what it is.
     """
     batch, height, width, channels = images.shape

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from grotta.bench.cost import cost
-from grotta.bench.events import Event, Failure, Finished, Preparing, Progressed, Retried, Started, Waiting, Warned
+from grotta.bench.events import Event, Failure, Finished, Preparing, Progressed, Started, Waiting
 from grotta.bench.spec import CellSpec
-from grotta.bench.store.results import CellResult
 
 State = Literal["queued", "running", "waiting", "finished", "failed"]
 
@@ -23,8 +22,6 @@ class CellStatus:
     done: float = 0.0
     error: float = math.nan
     inherited: float = 1.0  # the share that was done before this run; all of it until the first progress
-    result: CellResult | None = None
-    message: str = ""
 
 
 @dataclass
@@ -62,13 +59,11 @@ class Tracker:
             cell.inherited = min(cell.inherited, cell.done)
         elif isinstance(event, Waiting):
             cell.state = "waiting"
-        elif isinstance(event, Retried | Warned):
-            cell.message = event.reason if isinstance(event, Retried) else event.message
         elif isinstance(event, Finished):
-            cell.state, cell.done, cell.error, cell.result = "finished", 1.0, event.result.error, event.result
+            cell.state, cell.done, cell.error = "finished", 1.0, event.result.error
             self.warnings |= dict.fromkeys(event.result.warnings)
         elif isinstance(event, Failure):
-            cell.state, cell.done, cell.message = "failed", 1.0, event.message
+            cell.state, cell.done = "failed", 1.0
 
     def count(self, *states: State) -> int:
         """How many cells are in one of these states."""

@@ -76,8 +76,8 @@ def unlabelled_figure(results: Sequence[CellResult], name: str = "unlabelled-cur
         _over_time(named, "Entropy", "nats, mean-filtered", partial(_filtered, "entropy", 1.0)),
     )
     caption = (
-        f"Each point is the mean of {UNLABELLED_WINDOW} batches. Where agreement falls, the method answers otherwise "
-        "than the network it started from; where entropy rises, it is less sure."
+        f"Each point is the mean of {UNLABELLED_WINDOW} batches. Where agreement falls, the method departs from "
+        "the network it started from; where entropy rises, it is less sure."
     )
     note = " ".join(filter(None, (caption, boundaries_note(panels))))
     return Figure(name, "Without labels, over time", note, panels, tuple(named.values()))
