@@ -9,16 +9,8 @@ from grotta._check import check_whole
 
 @dataclass(frozen=True)
 class Options:
-    """The checked arguments of ``load``.
-
-    Attributes:
-        roots: the data roots, first match wins, downloads go into the last.
-        domains: the wanted domains in the wanted order, or None for all.
-        severity: of corruptions, 1 to 5.
-        seed: of corruptions that are regenerated.
-        image_size: of pictures that are decoded from files.
-        download: whether missing data may be downloaded.
-        keep_decoded: whether decoded pictures are kept in the cache.
+    """The checked arguments of :func:`grotta.data.load`; of the ``roots``, the first match wins and the last takes
+    downloads.
     """
 
     roots: tuple[Path, ...]

@@ -118,28 +118,30 @@ def _blocks(scope: Scope, found: Found, printed: Printed) -> list[Block]:
     return [table, *_hours(results)]
 
 
-_SUNNY = SourceNetwork("pklot-pucpr-sunny", "pklot", ("pucpr-sunny",), "resnet20", 32, 15)
-_ALL_WEATHER = SourceNetwork("pklot-pucpr", "pklot", ("pucpr-cloudy", "pucpr-shaded", "pucpr-sunny"), "resnet20", 32, 6)
-PARKING = Recipe(
+def _recipe(domains: Sequence[str], network: SourceNetwork, **words: Any) -> Recipe:
+    return Recipe(
+        **words,
+        cells=compared,
+        blocks=_blocks,
+        fixed=("gammas", "full"),
+        choices=partial(_choices, domains),
+        network=network,
+        in_all=False,
+    )
+
+
+PARKING = _recipe(
+    ("pucpr:cloudy+shaded", "ufpr04", "ufpr05"),
+    SourceNetwork("pklot-pucpr-sunny", "pklot", ("pucpr-sunny",), "resnet20", 32, epochs=15),
     name="parking",
     title="Parking cameras, trained on one of them in the sun",
     about="Beyond the paper: a network trained on one camera in the sun sees its other weather and two other cameras, "
     "in recorded order.",
-    cells=compared,
-    blocks=_blocks,
-    fixed=("gammas", "full"),
-    choices=partial(_choices, ("pucpr:cloudy+shaded", "ufpr04", "ufpr05")),
-    network=_SUNNY,
-    in_all=False,
 )
-ALL_WEATHER = Recipe(
+ALL_WEATHER = _recipe(
+    ("ufpr04", "ufpr05"),
+    SourceNetwork("pklot-pucpr", "pklot", ("pucpr-cloudy", "pucpr-shaded", "pucpr-sunny"), "resnet20", 32, epochs=6),
     name="parking-all-weather",
     title="Parking cameras, trained on all weather of one of them",
     about="Beyond the paper: a network trained on all weather of one camera sees two other cameras, in recorded order.",
-    cells=compared,
-    blocks=_blocks,
-    fixed=("gammas", "full"),
-    choices=partial(_choices, ("ufpr04", "ufpr05")),
-    network=_ALL_WEATHER,
-    in_all=False,
 )

@@ -1,12 +1,14 @@
 """What several recipes share: variants of methods as rows, by gamma, in a table or as lines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.results import CellResult
-from grotta.paper.recipe import Found, pick
+from grotta.paper.recipe import Found, Recipe, pick
 from grotta.paper.scope import Scope
+from grotta.report.document import Block
 from grotta.report.figure import Figure, Panel, Scale
 from grotta.report.labels import data_name, gamma_head, gamma_name, mean_error, row_label
 from grotta.report.printed import AVERAGE, NOTHING_PRINTED, Printed
@@ -74,6 +76,23 @@ def variant_table(
         head=gamma_head,
         notes=provenance_notes(results, printed, theirs.dataset if theirs else "") if results else (),
     )
+
+
+def variant_recipe(
+    variants: Variants, *, table: str, figure: Callable[[Table], Figure] | None = None, **given: Any
+) -> Recipe:
+    """A recipe for the table of that title, with one row per variant and one column per gamma, and a figure of it.
+
+    ``given`` are fields of the recipe, and of the table: ``header``, ``labels`` and ``beside``.
+    """
+    of_table = {name: given.pop(name) for name in ("header", "labels", "beside") if name in given}
+
+    def blocks(scope: Scope, found: Found, printed: Printed) -> list[Block]:
+        made = variant_table(scope, found, variants, title=table, printed=printed, **of_table)
+        return [made] if figure is None else [figure(made), made]
+
+    cells = partial(variant_cells, variants=variants)
+    return Recipe(cells=cells, blocks=blocks, methods=methods_of(variants), **given)
 
 
 def lines_figure(table: Table, title: str, caption: str) -> Figure:

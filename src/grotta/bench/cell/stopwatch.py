@@ -1,12 +1,12 @@
 """Time and memory of a cell: numbers that differ from run to run, so they have their own file."""
 
-import contextlib
 import json
 import time
 from pathlib import Path
 
 from grotta._files import write
 from grotta.bench.process import peak_memory_mb
+from grotta.bench.store.results import read_timing
 
 
 class Stopwatch:
@@ -14,7 +14,8 @@ class Stopwatch:
 
     def __init__(self, path: Path, *, resumed: bool) -> None:
         self.path = path
-        self._before, self._peak = _earlier(path) if resumed else (0.0, 0.0)
+        before = read_timing(path.parent) if resumed else {}
+        self._before, self._peak = before.get("seconds", 0.0), before.get("peak_memory_mb", 0.0)
         self._start = time.monotonic()
 
     def write(self, images: int) -> dict[str, float]:
@@ -27,10 +28,3 @@ class Stopwatch:
         }
         write(self.path, json.dumps(numbers).encode())
         return numbers
-
-
-def _earlier(path: Path) -> tuple[float, float]:
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        numbers = json.loads(path.read_text())
-        return float(numbers["seconds"]), float(numbers["peak_memory_mb"])
-    return 0.0, 0.0

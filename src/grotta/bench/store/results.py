@@ -137,7 +137,7 @@ def read_result(directory: Path) -> CellResult | None:
         content["error"] = _with_nan(content["error"])
         content["domain_errors"] = {name: _with_nan(error) for name, error in content["domain_errors"].items()}
         content["warnings"] = tuple(content["warnings"])
-        return CellResult(spec=_labelled(spec, directory), directory=directory, **content, **_timing(directory))
+        return CellResult(spec=_labelled(spec, directory), directory=directory, **content, **read_timing(directory))
     except FileNotFoundError as error:
         if not (directory / RESULT).exists():
             return None
@@ -227,7 +227,8 @@ def result_mark(directory: Path) -> str:
     return f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
 
 
-def _timing(directory: Path) -> Mapping[str, Any]:
+def read_timing(directory: Path) -> dict[str, Any]:
+    """The seconds, images per second and peak memory of the cell in ``directory``; empty if they are not known."""
     try:
         numbers = json.loads((directory / TIMING).read_text())
         known = {name: float(numbers[name]) for name in ("seconds", "images_per_second", "peak_memory_mb")}

@@ -1,12 +1,10 @@
 """Figure 3: entropy minimisation forgets the classes that a stream does not show."""
 
-from functools import partial
-
 from grotta.bench.experiments import ENTROPY
-from grotta.paper.one_domain import FIXED, SINGLE, named_accuracies, named_results, toy_cells, where
-from grotta.paper.recipe import Found, Recipe
+from grotta.paper.one_domain import named_accuracies, named_results, toy_recipe, where
+from grotta.paper.recipe import Found
 from grotta.paper.scope import Scope
-from grotta.paper.variants import Variants, methods_of
+from grotta.paper.variants import Variants
 from grotta.report.document import Block
 from grotta.report.figure import Figure
 from grotta.report.printed import Printed
@@ -35,13 +33,10 @@ def _blocks(scope: Scope, found: Found, printed: Printed) -> list[Block]:
     return [Figure("f", "Local overfitting", words, tuple(panels), tuple(named.values()))]
 
 
-RECIPE = Recipe(
+RECIPE = toy_recipe(
     name="fig-overfitting",
     title="Local overfitting",
     about="In the paper, learning from batches with few classes makes a model forget the others, until it knows one.",
-    cells=partial(toy_cells, variants=OVERFITTING),
+    variants=OVERFITTING,
     blocks=_blocks,
-    methods=methods_of(OVERFITTING),
-    single=SINGLE,
-    fixed=FIXED,
 )
