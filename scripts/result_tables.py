@@ -283,7 +283,7 @@ def _told(result: CellResult) -> str:
 
 def _paper(results: Sequence[CellResult], key: str, gamma: float) -> str:
     """The paper's number in brackets; the fast preset stands for the method."""
-    table = PRINTED.find(f"main/{results[0].spec.dataset}")
+    table = PRINTED.tables.get(f"main/{results[0].spec.dataset}")
     value = table.value(key.removesuffix(" fast"), gamma_name(gamma)) if table else None
     return "" if value is None else f" ({value:.1f})"
 
