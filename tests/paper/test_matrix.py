@@ -1,13 +1,15 @@
 """The regret matrix: situations that can be run, regrets on what counts, and the command."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.results import load_results
 from grotta.cli import main
-from grotta.paper import matrix
+from grotta.paper import matrix, situations
 from grotta.paper.matrix import choose, matrix_blocks, matrix_cells, matrix_scope
 from grotta.paper.recipe import by_id
 from grotta.paper.scope import Scope
@@ -24,6 +26,14 @@ def test_situations_have_names_of_their_own_and_eight_are_quick():
     quick = [one for one in SITUATIONS if one.quick]
     assert len(quick) == 8
     assert all(one.bundled for one in quick)
+
+
+def test_the_line_of_the_guide_is_a_situation():
+    guide = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    [line] = re.findall(r"`(_situation\(.*?\))`", guide)
+    one = eval(line, vars(situations))
+    assert (one.name, one.base.dataset, one.base.period) == ("fashion, period 20", "fashion-c", 20)
+    assert one.missing() == ""
 
 
 def test_situations_differ_in_all_that_a_user_may_not_know():
