@@ -25,15 +25,10 @@ _WORDS = {"train": "the training pictures", "test": "the test pictures", "val": 
 
 @dataclass(frozen=True)
 class DomainImages:
-    """Images of some domains, one domain after the other, read when they are asked for.
+    """Images of some domains, one domain after the other, read when they are asked for."""
 
-    Attributes:
-        dataset: that has the domains.
-        positions: domain -> which of its images (n,).
-    """
-
-    dataset: DomainDataset
-    positions: Mapping[str, Tensor]
+    dataset: DomainDataset  # that has the domains
+    positions: Mapping[str, Tensor]  # domain -> which of its images (n,)
 
     def __getitem__(self, indices: Tensor, /) -> Tensor:
         """The images at ``indices``, uint8 (len(indices), 3, H, W)."""

@@ -60,17 +60,11 @@ def _check_different(argument: str, values: Sequence[object], known: Sequence[ob
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the pictures.
+    """What became of the pictures."""
 
-    Attributes:
-        made: files written now.
-        kept: files that were there from an earlier run.
-        damaged: pictures that could not be read, with the reason.
-    """
-
-    made: int
-    kept: int
-    damaged: tuple[str, ...]
+    made: int  # files written now
+    kept: int  # files that were there from an earlier run
+    damaged: tuple[str, ...]  # pictures that could not be read, with the reason
 
 
 def corrupt_folder(source: Path, out: Path, corruptor: Corruptor) -> Outcome:

@@ -17,19 +17,12 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Remote:
-    """A file to download, and the checksum published for it.
+    """A file to download, and the checksum published for it."""
 
-    Attributes:
-        url: its official address.
-        algorithm: of the checksum.
-        checksum: in hexadecimal.
-        size: in bytes, roughly; only used to check for free space.
-    """
-
-    url: str
-    algorithm: Literal["md5", "sha256"]
-    checksum: str
-    size: int
+    url: str  # its official address
+    algorithm: Literal["md5", "sha256"]  # of the checksum
+    checksum: str  # in hexadecimal
+    size: int  # in bytes, roughly; only used to check for free space
 
     @property
     def filename(self) -> str:

@@ -10,15 +10,10 @@ from grotta.data.options import Options
 
 @dataclass(frozen=True)
 class Holding:
-    """The parts of a data set that the data roots have.
+    """The parts of a data set that the data roots have."""
 
-    Attributes:
-        here: the parts that are present, each with its place.
-        missing: what is missing of a set that is partly present, in words.
-    """
-
-    here: tuple[tuple[str, Path], ...] = ()
-    missing: tuple[str, ...] = ()
+    here: tuple[tuple[str, Path], ...] = ()  # the parts that are present, each with its place
+    missing: tuple[str, ...] = ()  # what is missing of a set that is partly present, in words
 
 
 @dataclass(frozen=True, kw_only=True)

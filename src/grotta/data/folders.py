@@ -21,17 +21,11 @@ CORRUPTED = "grotta-corrupt.json"  # with which settings a folder was made by `g
 
 @dataclass(frozen=True)
 class FolderSet:
-    """A published data set of folders.
+    """A published data set of folders."""
 
-    Attributes:
-        name: what it is loaded by.
-        places: the folders inside a data root it may be in; the root itself is tried last.
-        domains: the published names, in alphabetical order.
-    """
-
-    name: str
-    places: tuple[str, ...]
-    domains: tuple[str, ...]
+    name: str  # what it is loaded by
+    places: tuple[str, ...]  # the folders inside a data root it may be in; the root itself is tried last
+    domains: tuple[str, ...]  # the published names, in alphabetical order
 
     def find(self, roots: Sequence[Path]) -> Path | None:
         """The first place that has one of the domains, or the first root that has all of them itself, or None."""

@@ -36,17 +36,11 @@ class Listing:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Picture files as an array that is decoded when indexed.
+    """Picture files as an array that is decoded when indexed."""
 
-    Attributes:
-        listing: the files.
-        resize: the short side after resizing, with the sides' ratio kept.
-        crop: the side of the square cut out of the middle.
-    """
-
-    listing: Listing
-    resize: int
-    crop: int
+    listing: Listing  # the files
+    resize: int  # the short side after resizing, with the sides' ratio kept
+    crop: int  # the side of the square cut out of the middle
 
     def __len__(self) -> int:
         return len(self.listing.names)

@@ -34,19 +34,12 @@ class Frame:
 
 @dataclass(frozen=True)
 class Recording:
-    """Frames in recorded order, below ``folder``; ``class_names`` is empty where no frame has a label.
+    """Frames in recorded order, below ``folder``; ``class_names`` is empty where no frame has a label."""
 
-    Attributes:
-        folder: what the paths are relative to.
-        frames: in the order of each stream; streams may be interleaved.
-        class_names: a label is an index into them.
-        closed: whether these are all classes there are; not if they are only the numbers that occur.
-    """
-
-    folder: Path
-    frames: tuple[Frame, ...]
-    class_names: tuple[str, ...] = ()
-    closed: bool = True
+    folder: Path  # what the paths are relative to
+    frames: tuple[Frame, ...]  # in the order of each stream; streams may be interleaved
+    class_names: tuple[str, ...] = ()  # a label is an index into them
+    closed: bool = True  # whether these are all classes there are; not if they are only the numbers that occur
 
     def streams(self) -> tuple[str, ...]:
         """The names of the streams, in order of their first frame."""

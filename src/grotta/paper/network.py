@@ -5,23 +5,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SourceNetwork:
-    """A network to train on some domains of a data set.
+    """A network to train on some domains of a data set."""
 
-    Attributes:
-        name: of the folder for its weights, in ``models/`` of the data root in the cache.
-        dataset: a data set's name.
-        domains: what it is trained on.
-        model: the architecture.
-        image_size: side of the images.
-        epochs: passes over them; everything else as in :class:`grotta.models.Recipe`.
-    """
-
-    name: str
-    dataset: str
-    domains: tuple[str, ...]
-    model: str
-    image_size: int
-    epochs: int
+    name: str  # of the folder for its weights, in ``models/`` of the data root in the cache
+    dataset: str  # a data set's name
+    domains: tuple[str, ...]  # what it is trained on
+    model: str  # the architecture
+    image_size: int  # side of the images
+    epochs: int  # passes over them; everything else as in :class:`grotta.models.Recipe`
 
     @property
     def folder(self) -> str:

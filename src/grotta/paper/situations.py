@@ -21,17 +21,11 @@ IID: Mapping[str, Any] = {"stream": "iid"}
 
 @dataclass(frozen=True)
 class Situation:
-    """A stream and a network on which methods are compared.
+    """A stream and a network on which methods are compared."""
 
-    Attributes:
-        name: in tables; it says what is different.
-        base: a spec with everything but the method and the seeds.
-        quick: whether it is one of the few for a short run.
-    """
-
-    name: str
-    base: CellSpec
-    quick: bool = False
+    name: str  # in tables; it says what is different
+    base: CellSpec  # a spec with everything but the method and the seeds
+    quick: bool = False  # whether it is one of the few for a short run
 
     @property
     def bundled(self) -> bool:

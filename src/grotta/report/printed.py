@@ -21,25 +21,15 @@ class Slip:
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """A published table of errors in per cent.
+    """A published table of errors in per cent."""
 
-    Attributes:
-        name: ``main/DATASET``, ``domains/DATASET/GAMMA``, ``transfer/DATASET/GAMMA/METHOD`` or the like.
-        dataset: the data set of all its numbers.
-        caption: where it was published and what it shows.
-        columns: their names, the average last.
-        rows: the numbers by row, ``None`` where none was printed.
-        gain: of the best average over the second best method's, as printed; ``None`` where none is.
-        slips: those of its numbers that are in doubt.
-    """
-
-    name: str
-    dataset: str
-    caption: str
-    columns: tuple[str, ...]
-    rows: Mapping[str, tuple[float | None, ...]]
-    gain: float | None = None
-    slips: tuple[Slip, ...] = ()
+    name: str  # ``main/DATASET``, ``domains/DATASET/GAMMA``, ``transfer/DATASET/GAMMA/METHOD`` or the like
+    dataset: str  # the data set of all its numbers
+    caption: str  # where it was published and what it shows
+    columns: tuple[str, ...]  # their names, the average last
+    rows: Mapping[str, tuple[float | None, ...]]  # the numbers by row, ``None`` where none was printed
+    gain: float | None = None  # of the best average over the second best method's, as printed; ``None`` where none is
+    slips: tuple[Slip, ...] = ()  # those of its numbers that are in doubt
 
     def value(self, row: str, column: str) -> float | None:
         """The printed number, or ``None`` if there is none.

@@ -71,27 +71,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Errors in per cent by row and column.
+    """Errors in per cent by row and column."""
 
-    Attributes:
-        name: short, for file names and links.
-        title: what it shows.
-        header: of the rows' names.
-        columns: their keys.
-        heads: their names as shown.
-        rows: in order.
-        notes: what a reader must know.
-        paper: the paper's table beside it, if there is one.
-    """
-
-    name: str
-    title: str
-    header: str
-    columns: tuple[str, ...]
-    heads: tuple[str, ...]
-    rows: tuple[Row, ...]
-    notes: tuple[str, ...] = ()
-    paper: PrintedTable | None = None
+    name: str  # short, for file names and links
+    title: str  # what it shows
+    header: str  # of the rows' names
+    columns: tuple[str, ...]  # their keys
+    heads: tuple[str, ...]  # their names as shown
+    rows: tuple[Row, ...]  # in order
+    notes: tuple[str, ...] = ()  # what a reader must know
+    paper: PrintedTable | None = None  # the paper's table beside it, if there is one
 
     def cell(self, row: str, column: str) -> Cell:
         """The cell in a row and a column, by their names."""

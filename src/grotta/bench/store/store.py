@@ -12,17 +12,11 @@ from grotta.bench.store.results import CellResult, DamagedCellError, cell_direct
 
 @dataclass(frozen=True)
 class Current:
-    """The state of a cell in a run's directory: a current result, a stale one, or none.
+    """The state of a cell in a run's directory: a current result, a stale one, or none."""
 
-    Attributes:
-        result: the finished cell, if it is current.
-        stale: why the result does not count: damaged or out of date.
-        mark: of the result that was looked at, see :func:`grotta.bench.store.results.result_mark`.
-    """
-
-    result: CellResult | None = None
-    stale: str = ""
-    mark: str = ""
+    result: CellResult | None = None  # the finished cell, if it is current
+    stale: str = ""  # why the result does not count: damaged or out of date
+    mark: str = ""  # of the result that was looked at, see :func:`grotta.bench.store.results.result_mark`
 
 
 class Store:

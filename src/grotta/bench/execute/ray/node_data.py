@@ -25,23 +25,14 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Extract:
-    """A range of bytes in a file of the driver's machine, and where they are on any other one.
+    """A range of bytes in a file of the driver's machine, and where they are on any other one."""
 
-    Attributes:
-        what: a name for messages.
-        path: of the file there.
-        start: of the bytes in the file.
-        size: how many bytes.
-        status: size and time of change of the file, which tell it from others at that path.
-        host: the machine it was taken from.
-    """
-
-    what: str
-    path: Path
-    start: int
-    size: int
-    status: tuple[int, int]
-    host: str
+    what: str  # a name for messages
+    path: Path  # of the file there
+    start: int  # of the bytes in the file
+    size: int  # how many bytes
+    status: tuple[int, int]  # size and time of change of the file, which tell it from others at that path
+    host: str  # the machine it was taken from
 
     def place(self) -> tuple[Path, int] | None:
         """The file with these bytes on this machine and where in it they start, or None if this machine lacks them."""
@@ -107,19 +98,12 @@ class SentImages:
 
 @dataclass(frozen=True)
 class SentInputs:
-    """What is sent to nodes for cells on one data set with one network; small and picklable.
+    """What is sent to nodes for cells on one data set with one network; small and picklable."""
 
-    Attributes:
-        dataset: reads from ``images``.
-        images: of its domains.
-        model: ``NAME`` or ``NAME@WEIGHTS``.
-        weights: their file; None if they come with grotta.
-    """
-
-    dataset: DomainDataset
-    images: SentImages
-    model: str
-    weights: Extract | None
+    dataset: DomainDataset  # reads from ``images``
+    images: SentImages  # of its domains
+    model: str  # ``NAME`` or ``NAME@WEIGHTS``
+    weights: Extract | None  # their file; None if they come with grotta
 
     @property
     def extracts(self) -> tuple[Extract, ...]:
