@@ -21,24 +21,15 @@ COUNTS: dict[Split, int] = {"train": 50_000, "test": 10_000}  # the same in both
 
 @dataclass(frozen=True)
 class Cifar:
-    """The names a CIFAR set goes by on disk.
+    """The names a CIFAR set goes by on disk."""
 
-    Attributes:
-        folder: of our own normalised arrays and of picture strips.
-        binary: the folder inside the official binary archive.
-        others: more folders that it may be in.
-        archive: the file name of that archive.
-        batches: split -> the files in it.
-        label_bytes: before each picture in a binary file; the last one is the label.
-        strips: split -> (picture files, label file) layouts, one picture per row.
-    """
-
-    folder: str
-    binary: str
-    others: tuple[str, ...]
-    archive: str
-    batches: dict[Split, tuple[str, ...]]
-    label_bytes: int
+    folder: str  # of our own normalised arrays and of picture strips
+    binary: str  # the folder inside the official binary archive
+    others: tuple[str, ...]  # more folders that it may be in
+    archive: str  # the file name of that archive
+    batches: dict[Split, tuple[str, ...]]  # split -> the files in it
+    label_bytes: int  # before each picture in a binary file; the last one is the label
+    # split -> (picture files, label file) layouts, one picture per row
     strips: dict[Split, tuple[tuple[tuple[str, ...], str], ...]]
 
 

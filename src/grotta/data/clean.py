@@ -18,23 +18,15 @@ SIZE = (32, 32)  # of the pictures
 
 @dataclass(frozen=True)
 class CleanSet:
-    """A clean data set of small pictures.
+    """A clean data set of small pictures."""
 
-    Attributes:
-        name: what it is loaded by.
-        class_names: of its classes.
-        find: (split, roots) -> (place, reader), or None if no root has it.
-        looks_for: what ``find`` looks for in a root, in words.
-        fetch: downloads it into a data root.
-        default_model: the bundled network for it, or ``""``.
-    """
-
-    name: str
-    class_names: tuple[str, ...]
+    name: str  # what it is loaded by
+    class_names: tuple[str, ...]  # of its classes
+    # (split, roots) -> (place, reader), or None if no root has it
     find: Callable[[Split, Sequence[Path]], tuple[Path, Reader] | None]
-    looks_for: str
-    fetch: Callable[[Path], None]
-    default_model: str = ""
+    looks_for: str  # what ``find`` looks for in a root, in words
+    fetch: Callable[[Path], None]  # downloads it into a data root
+    default_model: str = ""  # the bundled network for it, or ``""``
 
     @property
     def corrupted(self) -> str:

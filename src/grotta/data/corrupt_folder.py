@@ -30,20 +30,14 @@ QUALITY = 85  # of the JPEG files, as published
 
 @dataclass(frozen=True)
 class Corruptor:
-    """What to make of every picture.
+    """What to make of every picture."""
 
-    Attributes:
-        corruptions: names of corruptions.
-        severities: 1 to 5.
-        scale: which published constants; also the size that pictures are resized and cropped to, 32 or 224.
-        seed: of everything random.
-        keep_size: leave pictures as large as they are; lengths of blurs and the like stay those for 32 or 224 pixels.
-    """
-
-    corruptions: Sequence[str] = BENCHMARK_DOMAINS
-    severities: Sequence[int] = (5,)
+    corruptions: Sequence[str] = BENCHMARK_DOMAINS  # names of corruptions
+    severities: Sequence[int] = (5,)  # 1 to 5
+    # which published constants; also the size that pictures are resized and cropped to, 32 or 224
     scale: Scale = "imagenet"
-    seed: int = 0
+    seed: int = 0  # of everything random
+    # leave pictures as large as they are; lengths of blurs and the like stay those for 32 or 224 pixels
     keep_size: bool = False
 
     def __post_init__(self) -> None:

@@ -21,26 +21,17 @@ READ_PIXELS = 1 << 23
 
 @dataclass(frozen=True)
 class Regenerated:
-    """Domain -> corrupted pictures (n, H, W, 3), memory-mapped from the cache.
+    """Domain -> corrupted pictures (n, H, W, 3), memory-mapped from the cache."""
 
-    Attributes:
-        name: of the clean data set.
-        digest: of the clean pictures, so that different pictures of the same name never share a cache.
-        shape: (n, H, W, 3).
-        open_clean: gives the clean pictures, an array or files; called when something has to be made.
-        scale: the published scale of the constants.
-        severity: 1 to 5.
-        seed: of everything random in a corruption.
-        source: a digest of the clean pictures that does not depend on where they are; ``digest`` by default.
-    """
-
-    name: str
-    digest: str
-    shape: tuple[int, int, int, int]
+    name: str  # of the clean data set
+    digest: str  # of the clean pictures, so that different pictures of the same name never share a cache
+    shape: tuple[int, int, int, int]  # (n, H, W, 3)
+    # gives the clean pictures, an array or files; called when something has to be made
     open_clean: Callable[[], Images | Pictures]
-    scale: Scale
-    severity: int
-    seed: int
+    scale: Scale  # the published scale of the constants
+    severity: int  # 1 to 5
+    seed: int  # of everything random in a corruption
+    # a digest of the clean pictures that does not depend on where they are; ``digest`` by default
     source: Callable[[], str] | None = None
 
     def __call__(self, corruption: str) -> Images:

@@ -18,21 +18,14 @@ SOURCE = "{source}"
 
 @dataclass(frozen=True)
 class Scope:
-    """What the paper's experiments are reproduced on.
+    """What the paper's experiments are reproduced on."""
 
-    Attributes:
-        bases: a spec for each source model, with its data set, domains and network; its method and gamma do not count.
-        methods: the methods compared.
-        gammas: the label shifts, the largest first.
-        seeds: how many runs of each cell.
-        only_gammas: no recipe may use its own range: these were asked for, or the stream has no gamma.
-    """
-
+    # a spec for each source model, with its data set, domains and network; its method and gamma do not count
     bases: tuple[CellSpec, ...]
-    methods: tuple[str, ...]
-    gammas: tuple[float, ...]
-    seeds: int = 1
-    only_gammas: bool = False
+    methods: tuple[str, ...]  # the methods compared
+    gammas: tuple[float, ...]  # the label shifts, the largest first
+    seeds: int = 1  # how many runs of each cell
+    only_gammas: bool = False  # no recipe may use its own range: these were asked for, or the stream has no gamma
 
     def __post_init__(self) -> None:
         check_seeds(self.seeds)

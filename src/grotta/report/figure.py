@@ -18,22 +18,15 @@ PALETTE = 10  # colours that a reader can tell apart; beyond that they repeat wi
 
 @dataclass(frozen=True)
 class Series:
-    """A named sequence of points.
+    """A named sequence of points."""
 
-    Attributes:
-        label: its name in the legend.
-        x, y: the points.
-        color: a number from 0; the same number is drawn the same way everywhere.
-        kind: a ``line``, a line ``marked`` at its points, ``dots`` alone, or ``bubbles`` whose areas are ``sizes``.
-        sizes: in [0, 1], for bubbles.
-    """
-
-    label: str
-    x: tuple[float, ...]
+    label: str  # its name in the legend
+    x: tuple[float, ...]  # of the points
     y: tuple[float, ...]
-    color: int
+    color: int  # a number from 0; the same number is drawn the same way everywhere
+    # a ``line``, a line ``marked`` at its points, ``dots`` alone, or ``bubbles`` whose areas are ``sizes``
     kind: Kind = "line"
-    sizes: tuple[float, ...] = ()
+    sizes: tuple[float, ...] = ()  # in [0, 1], for bubbles
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or (self.kind == "bubbles" and len(self.sizes) != len(self.x)):
@@ -43,46 +36,29 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes.
+    """One pair of axes."""
 
-    Attributes:
-        title: above it.
-        x_label, y_label: of the axes.
-        series: what is drawn, the first at the bottom.
-        x_scale: ``linear``, ``log``, or ``time``: x is then in seconds as :func:`seconds` gives them.
-        y_range: from and to; from the data if left out.
-        sections: where named parts of the x axis begin, such as domains.
-        x_ticks: values of x and what is written there; chosen by the scale if left out.
-    """
-
-    title: str
+    title: str  # above it
     x_label: str
     y_label: str
-    series: tuple[Series, ...]
-    x_scale: Scale = "linear"
-    y_range: tuple[float, float] | None = None
-    sections: tuple[tuple[float, str], ...] = ()
+    series: tuple[Series, ...]  # what is drawn, the first at the bottom
+    x_scale: Scale = "linear"  # ``linear``, ``log``, or ``time``: x is then in seconds as :func:`seconds` gives them
+    y_range: tuple[float, float] | None = None  # from and to; from the data if left out
+    sections: tuple[tuple[float, str], ...] = ()  # where named parts of the x axis begin, such as domains
+    # values of x and what is written there; chosen by the scale if left out
     x_ticks: tuple[tuple[float, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Numbers by row and column, the larger the darker.
+    """Numbers by row and column, the larger the darker."""
 
-    Attributes:
-        title: above it.
-        rows, columns: their names.
-        values: one tuple per row, ``None`` where there is no number.
-        high: the value that is drawn darkest, and all above it; the largest if left out.
-        decimals: of the numbers written.
-    """
-
-    title: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    values: tuple[tuple[float | None, ...], ...]
-    high: float | None = None
-    decimals: int = 1
+    title: str  # above it
+    rows: tuple[str, ...]  # names
+    columns: tuple[str, ...]  # names
+    values: tuple[tuple[float | None, ...], ...]  # one tuple per row, ``None`` where there is no number
+    high: float | None = None  # the value that is drawn darkest, and all above it; the largest if left out
+    decimals: int = 1  # of the numbers written
 
     def __post_init__(self) -> None:
         if len(self.values) != len(self.rows) or any(len(row) != len(self.columns) for row in self.values):

@@ -53,17 +53,12 @@ class PrintedTable:
 
 @dataclass(frozen=True)
 class Printed:
-    """Everything published that tables may show beside our numbers.
+    """Everything published that tables may show beside our numbers."""
 
-    Attributes:
-        tables: by name; there is not one for every data set and gamma.
-        networks: the network that was used, by data set.
-        data: what was used of a data set, by its name.
-    """
-
+    # by name; there is not one for every data set and gamma
     tables: Mapping[str, PrintedTable] = field(default_factory=dict)
-    networks: Mapping[str, str] = field(default_factory=dict)
-    data: Mapping[str, str] = field(default_factory=dict)
+    networks: Mapping[str, str] = field(default_factory=dict)  # the network that was used, by data set
+    data: Mapping[str, str] = field(default_factory=dict)  # what was used of a data set, by its name
 
     @classmethod
     def union(cls, parts: Iterable[Self]) -> Self:

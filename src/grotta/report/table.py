@@ -24,33 +24,20 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table.
+    """One cell of a table."""
 
-    Attributes:
-        mean: over the runs; ``None`` is a blank.
-        std: sample standard deviation over the runs, ``None`` for one run.
-        rank: of the mean in its column, as it is printed.
-        gain: over the second best, where the column sums the table up and the best is alone.
-        gain_of_all: whether every row was ranked for that gain.
-        complete: whether it has all the streams of its column or, as an average, all columns; if not, it is not ranked.
-        paper: the number printed in the paper.
-        paper_note: why that number is in doubt.
-        paper_gain: the gain printed in the paper.
-        paper_gain_note: why that number is in doubt.
-        results: the cells of the benchmark behind it.
-    """
-
-    mean: float | None = None
-    std: float | None = None
-    rank: Rank = ""
-    gain: float | None = None
-    gain_of_all: bool = True
+    mean: float | None = None  # over the runs; ``None`` is a blank
+    std: float | None = None  # sample standard deviation over the runs, ``None`` for one run
+    rank: Rank = ""  # of the mean in its column, as it is printed
+    gain: float | None = None  # over the second best, where the column sums the table up and the best is alone
+    gain_of_all: bool = True  # whether every row was ranked for that gain
+    # whether it has all the streams of its column or, as an average, all columns; if not, it is not ranked
     complete: bool = True
-    paper: float | None = None
-    paper_note: str = ""
-    paper_gain: float | None = None
-    paper_gain_note: str = ""
-    results: tuple[CellResult, ...] = ()
+    paper: float | None = None  # the number printed in the paper
+    paper_note: str = ""  # why that number is in doubt
+    paper_gain: float | None = None  # the gain printed in the paper
+    paper_gain_note: str = ""  # why that number is in doubt
+    results: tuple[CellResult, ...] = ()  # the cells of the benchmark behind it
 
     @property
     def difference(self) -> float | None:

@@ -17,13 +17,10 @@ class Workers:
 
 @dataclass(frozen=True)
 class Executor:
-    """A way to run cells.
+    """A way to run cells."""
 
-    Attributes:
-        run: runs the tasks, cheapest first, and sends their events in the calling thread. Each task
-            ends with ``Finished`` or ``Failure``.
-        remote: cells run on other machines: an address is accepted, and the device is checked there and not here.
-    """
-
+    # runs the tasks, cheapest first, and sends their events in the calling thread. Each task ends with ``Finished`` or
+    # ``Failure``.
     run: Callable[[Sequence[CellTask], Workers, Emit], None]
+    # cells run on other machines: an address is accepted, and the device is checked there and not here
     remote: bool = False

@@ -15,14 +15,10 @@ _DARKEST = 20.0  # a regret in points from which on the picture is no darker
 
 @dataclass(frozen=True)
 class Regret:
-    """The regrets of one method.
+    """The regrets of one method."""
 
-    Attributes:
-        method: the key of its row in tables: name, preset and options.
-        regrets: its error minus that of the best method, by situation; only situations that it has an error in.
-    """
-
-    method: str
+    method: str  # the key of its row in tables: name, preset and options
+    # its error minus that of the best method, by situation; only situations that it has an error in
     regrets: Mapping[str, float]
 
     @property
