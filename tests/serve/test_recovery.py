@@ -20,7 +20,8 @@ def test_a_stopped_server_has_learned_and_saved_everything_and_a_killed_one_its_
     for seed in range(5):
         adapter(torch.from_numpy(pictures(2, seed)))
     with serving(state, *LIGHT, "--checkpoint-steps", "2") as server:
-        assert server.inspect("camera")["state"] == "disk"
+        known = server.inspect("camera")
+        assert (known["state"], known["step"]) == ("disk", 5)
         for seed in range(5, 8):
             expected = adapter(torch.from_numpy(pictures(2, seed))).numpy()
             assert np.array_equal(server.infer(pictures(2, seed), "camera", wait=True), expected)

@@ -71,9 +71,11 @@ class Service:
         )
         for model in self.models.values():
             for stored in self.store.streams(model.name):
-                self.streams[model.name, stored.name] = Stream(
+                stream = Stream(
                     model, stored.name, self.threads.strand(), started=not stored.ended, created=stored.created
                 )
+                stream.step = stream.saved_step = self.store.step(*stream.key)
+                self.streams[stream.key] = stream
         self.stored_bytes = self.store.size()
         methods = {model.name: f"{model.settings.method} ({model.preset})" for model in self.models.values()}
         self.events.note("server_started", **self.events.where, models=methods, streams=len(self.streams))

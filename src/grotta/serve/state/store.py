@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from safetensors import SafetensorError, safe_open
+
 from grotta import _files
 from grotta.methods.base import Adapter
 from grotta.serve.names import file_key
@@ -104,6 +106,16 @@ class StreamStore:
         folder = self.folder(model, name)
         epoch = max(_epochs(folder, ".safetensors"), default=0)
         return folder / f"{epoch}.safetensors" if epoch else None
+
+    def step(self, model: str, name: str) -> int:
+        """The step of the last checkpoint of a stream, 0 if it has none that can be read."""
+        if (file := self.checkpoint(model, name)) is None:
+            return 0
+        try:
+            with safe_open(file, framework="np") as tensors:
+                return int(tensors.get_tensor("step"))
+        except (OSError, SafetensorError, ValueError, TypeError):
+            return 0
 
     def find(self, model: str, name: str) -> Stored | None:
         """What is known of a stream, None if nothing."""
