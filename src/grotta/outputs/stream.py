@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from grotta import functional as GF
-from grotta._check import check_in_unit_interval, check_positive, check_whole
+from grotta._check import check_flag, check_in_unit_interval, check_positive, check_whole
 from grotta.functional import stream_prior as time
 from grotta.outputs.base import Output, OutputAdaptation
 from grotta.outputs.registry import register
@@ -18,6 +18,7 @@ BUCKETS = 256  # classes share rows of the confusion beyond this many, which bou
 # In nats per SAMPLES samples: what a hypothesis must gain to be preferred to a plainer one.
 SHIFT_COSTS = 3.5  # any time scale, against a mix that does not change; times the logarithm of the number of classes
 MOST_SHIFT = 20.0  # evidence for a time scale is not piled up beyond this: what is over is soon forgotten
+MOST_DOUBT = 20.0  # the same of evidence for and against the running mean of the answers
 MOST_BIAS = 2.0  # a class is taken to be answered at most this many times too often or too seldom
 HEAT_COSTS = 0.5  # one degree of temperature
 HEAT_GAINS = 0.03  # ... paid back by this part of all that time explains: there, mistakes come together too
@@ -65,6 +66,8 @@ class StreamPrior(OutputAdaptation):
         window: past samples that are remembered.
         rounds: of settling labels and mixes.
         forgetting: of evidence and confusions, per 64 samples.
+        doubting: take pi for an even mix while that would have predicted the answers better. After a long stretch of
+            one class, pi is wrong for as long, and neighbours in time seem to explain what is only its mistake.
 
     >>> stream = StreamPrior(3)
     >>> probs = torch.tensor([[0.9, 0.05, 0.05]] * 30 + [[0.05, 0.9, 0.05]] * 30).repeat(20, 1)
@@ -85,6 +88,7 @@ class StreamPrior(OutputAdaptation):
         window: int = 64,
         rounds: int = 6,
         forgetting: float = 0.95,
+        doubting: bool = False,
     ) -> None:
         super().__init__(num_classes)
         self.temperatures = tuple(check_positive("temperatures", t) for t in temperatures)
@@ -96,6 +100,7 @@ class StreamPrior(OutputAdaptation):
         self.window = check_whole("window", window, at_least=1)
         self.rounds = check_whole("rounds", rounds, at_least=1)
         self.forgetting = check_in_unit_interval("forgetting", forgetting)
+        self.doubting = check_flag("doubting", doubting)
         self._constants: dict[str, Tensor] = {}
         self._kernels: tuple[tuple[object, ...], time.Neighbours] | None = None
         self.reset()
@@ -114,6 +119,8 @@ class StreamPrior(OutputAdaptation):
             "confusion": torch.zeros(readers, buckets, buckets, device="cpu"),
             "answers": torch.ones(buckets, device="cpu"),
         }
+        if self.doubting:
+            self._state["bias_evidence"] = torch.zeros(readers, device="cpu")
 
     def state_dict(self) -> dict[str, Tensor]:
         """Copies of the window, the biases, the confusions and the evidence."""
@@ -160,6 +167,9 @@ class StreamPrior(OutputAdaptation):
         answered = torch.lerp(state["bias"], heated.mean(0), (1 - (1 - speed) ** share)[:, None])
         uniform = torch.full_like(answered, 1 / self.num_classes)
         bias = time.normalised(answered.clamp(uniform / MOST_BIAS, uniform * MOST_BIAS))
+        if self.doubting:
+            pays = self._bias_evidence(state, probs.argmax(1), keep)
+            bias = torch.lerp(uniform, bias, pays.sigmoid()[:, None])
         likelihood = heated / bias
         raw = torch.cat([state["raw"], time.normalised(likelihood)])
         gain = (
@@ -189,10 +199,17 @@ class StreamPrior(OutputAdaptation):
             "answers": torch.ones_like(state["answers"]).index_add_(0, answers, torch.ones_like(probs[:, 0]))
             + keep * (state["answers"] - 1),
         }
+        if self.doubting:
+            after["bias_evidence"] = pays
         weight = self._weigh(after, temperature)
         mixed = torch.einsum("r,brc->bc", weight, labels)
         shift = weight @ (1 - trust[:, 0])
         return Reading(mixed, shift, weight @ temperature, before, after)
+
+    def _bias_evidence(self, state: Mapping[str, Tensor], answers: Tensor, keep: float) -> Tensor:
+        """How much better the bias so far has predicted the network's answers than an even mix, in nats; (R,)."""
+        gained = (state["bias"].clamp_min(1e-6) * self.num_classes).log()[:, answers].sum(1)
+        return (keep * state["bias_evidence"] + gained).clamp(-MOST_DOUBT, MOST_DOUBT)
 
     def _weigh(self, state: Mapping[str, Tensor], temperature: Tensor) -> Tensor:
         """How far each reader is believed, by its evidence less what it costs to be bold; (R,), sums to 1."""
