@@ -35,6 +35,7 @@ def open_browser():
     yield start
     for browser in opened:
         browser.quit()
+        browser.command_executor.close()  # its connections to the driver, which quitting leaves open
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
