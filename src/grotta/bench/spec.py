@@ -118,11 +118,7 @@ class CellSpec:
 
 
 _COUNTS = ("period", "batch_size", "image_size")
-_ADDED_LATER = (
-    "image_size",
-    "images",
-    "per_stream",
-)  # left out at their defaults, so that the ids of older cells stay as they are
+_ADDED_LATER = ("image_size", "images", "per_stream")  # left out at their defaults: the ids of older cells stay
 
 
 def _label(spec: CellSpec) -> str:

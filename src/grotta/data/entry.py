@@ -18,38 +18,26 @@ class Holding:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A data set with a name.
+    """A data set with a name."""
 
-    Attributes:
-        name: what it is loaded by.
-        title: what it is.
-        find: which parts of it are in the roots.
-        looks_for: what ``find`` looks for in a root, in words.
-        get: puts it into a data root, or explains what to do by hand; None if there is nothing to download.
-        size: of the download, or why there is none.
-        open: opens the data set with the given options; None for clean sets of small pictures, which have no domains.
-        record: opens its pictures in recorded order, one domain per camera; None if that is not known.
-        train: opens the pictures that a network for it is trained on, as a data set of two domains: those to train on,
-            then those to measure on. None where a domain has to be chosen.
-        corrupted: for a clean set, the name of the data set of its corruptions.
-        listed: whether it is one of the benchmark's.
-        from_files: whether it is decoded from picture files, in the size that is asked for.
-        domains: the published names of its domains, if each of them can be the source of the others.
-    """
-
-    name: str
-    title: str
-    find: Callable[[Sequence[Path]], Holding]
-    looks_for: str
+    name: str  # what it is loaded by
+    title: str  # what it is
+    find: Callable[[Sequence[Path]], Holding]  # which parts of it are in the roots
+    looks_for: str  # what ``find`` looks for in a root, in words
+    # puts it into a data root, or explains what to do by hand; None if there is nothing to download
     get: Callable[[Path], None] | None
-    size: str
+    size: str  # of the download, or why there is none
+    # opens the data set with the given options; None for clean sets of small pictures, which have no domains
     open: Callable[[Options], DomainDataset] | None = None
+    # opens its pictures in recorded order, one domain per camera; None if that is not known
     record: Callable[[Options], DomainDataset] | None = None
+    # opens the pictures that a network for it is trained on, as a data set of two domains: those to train on, then
+    # those to measure on. None where a domain has to be chosen.
     train: Callable[[Options], DomainDataset] | None = None
-    corrupted: str = ""
-    listed: bool = True
-    from_files: bool = False
-    domains: tuple[str, ...] = ()
+    corrupted: str = ""  # for a clean set, the name of the data set of its corruptions
+    listed: bool = True  # whether it is one of the benchmark's
+    from_files: bool = False  # whether it is decoded from picture files, in the size that is asked for
+    domains: tuple[str, ...] = ()  # the published names of its domains, if each of them can be the source of the others
 
 
 def unless_here(find: Callable[[Sequence[Path]], Holding], get: Callable[[Path], None], root: Path) -> None:

@@ -19,39 +19,25 @@ Found = Mapping[str, CellResult]  # finished cells by the id of their spec
 
 @dataclass(frozen=True)
 class Recipe:
-    """A table or a figure, by default one of the paper.
+    """A table or a figure, by default one of the paper."""
 
-    Attributes:
-        name: for ``grotta reproduce``.
-        title: of its section in the report.
-        about: where it is in the paper and what it shows.
-        cells: the cells it needs.
-        blocks: what is made of those that were found, with all printed numbers to put beside them.
-        methods: of its cells, if it fixes them.
-        gammas: its own range, used when none is given.
-        single: options of which it takes a single value.
-        fixed: options that do not apply to it, besides ``methods``.
-        printed: the published numbers that it brings.
-        choices: its defaults: arguments of :func:`grotta.paper.scope.make_scope`.
-        own_scope: makes its scope from methods, seeds, quick, full and a data root, if it covers several data sets.
-        network: the source network, if it does not come with grotta; it is trained when first needed.
-        in_all: whether ``all`` includes it; recipes beyond the paper are only run by name.
-    """
-
-    name: str
-    title: str
-    about: str
-    cells: Callable[[Scope], list[CellSpec]]
+    name: str  # for ``grotta reproduce``
+    title: str  # of its section in the report
+    about: str  # where it is in the paper and what it shows
+    cells: Callable[[Scope], list[CellSpec]]  # the cells it needs
+    # what is made of those that were found, with all printed numbers to put beside them
     blocks: Callable[[Scope, Found, Printed], list[Block]]
-    methods: tuple[str, ...] = ()
-    gammas: tuple[float, ...] = ()
-    single: tuple[str, ...] = ()
-    fixed: tuple[str, ...] = ()
-    printed: Printed = NOTHING_PRINTED
-    choices: Callable[[], Mapping[str, Any]] = dict
+    methods: tuple[str, ...] = ()  # of its cells, if it fixes them
+    gammas: tuple[float, ...] = ()  # its own range, used when none is given
+    single: tuple[str, ...] = ()  # options of which it takes a single value
+    fixed: tuple[str, ...] = ()  # options that do not apply to it, besides ``methods``
+    printed: Printed = NOTHING_PRINTED  # the published numbers that it brings
+    choices: Callable[[], Mapping[str, Any]] = dict  # its defaults: arguments of :func:`grotta.paper.scope.make_scope`
+    # makes its scope from methods, seeds, quick, full and a data root, if it covers several data sets
     own_scope: Callable[..., Scope] | None = None
+    # the source network, if it does not come with grotta; it is trained when first needed
     network: SourceNetwork | None = None
-    in_all: bool = True
+    in_all: bool = True  # whether ``all`` includes it; recipes beyond the paper are only run by name
 
     @property
     def all_fixed(self) -> tuple[str, ...]:

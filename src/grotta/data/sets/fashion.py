@@ -17,18 +17,7 @@ from grotta.data.download import Remote
 from grotta.data.errors import DamagedDataError
 from grotta.data.fetch import fetch_files
 
-CLASS_NAMES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
-)
+CLASS_NAMES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 # Folders inside a data root: our own downloads, torchvision's. Last, the Debian package dataset-fashion-mnist.
 FOLDERS = ("fashion-mnist", "FashionMNIST/raw", "fashion", ".")
 SYSTEM_FOLDER = Path("/usr/share/datasets/fashion-mnist")
