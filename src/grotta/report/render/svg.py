@@ -18,6 +18,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 20, 38, 46
 _HEADING = 20
 _CHARACTER = 7  # room for a character of a label on the left of a panel
 _NAME_LINE, _LONGEST_NAME = 14, 22  # between upright names of sections, and their characters
+_LONGEST_ROW = 32  # characters of the name of a row in a heat map
 _LEGEND_LINE, _LEGEND_COLUMN = 20, WIDTH // 2
 _HEAT_ROW, _HEAT_COLUMN = 24, 34
 
@@ -201,8 +202,8 @@ def spread(wanted: list[float], low: float, high: float) -> list[float]:
     return places
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+def _cut(name: str, longest: int = _LONGEST_NAME) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
 def _rise(names: Iterable[str]) -> int:
@@ -236,7 +237,7 @@ def _polyline(points: list[tuple[float, float] | None]) -> str:
 
 
 def _heat_left(panel: HeatMap) -> int:
-    return max(_LEFT, 12 + _CHARACTER * max((len(_cut(name)) for name in panel.rows), default=0))
+    return max(_LEFT, 12 + _CHARACTER * max((len(_cut(name, _LONGEST_ROW)) for name in panel.rows), default=0))
 
 
 def _heat_map(panel: HeatMap) -> dict[str, object]:
@@ -260,7 +261,7 @@ def _heat_map(panel: HeatMap) -> dict[str, object]:
         "cell_width": width,
         "cell_height": _HEAT_ROW,
         "squares": squares,
-        "rows": [(top + (i + 0.5) * _HEAT_ROW, _cut(name), name) for i, name in enumerate(panel.rows)],
+        "rows": [(top + (i + 0.5) * _HEAT_ROW, _cut(name, _LONGEST_ROW), name) for i, name in enumerate(panel.rows)],
         "names": [(left + (j + 0.5) * width, _cut(name), name) for j, name in enumerate(panel.columns)],
         "names_bottom": top - 6,
     }
