@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -41,6 +42,8 @@ def demo(
     import torch
 
     torch.set_num_threads(1)
+    if threading.current_thread() is threading.main_thread():  # SIGTERM stops everything too, not this process alone
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     show = make_show()
     number = port or _free_port()
     with _server(number, method, preset, show.write_settings) as address:
@@ -51,7 +54,9 @@ def demo(
             webbrowser.open(f"{address}/")
         stop = threading.Event()
         if seconds:
-            threading.Timer(seconds, stop.set).start()
+            timer = threading.Timer(seconds, stop.set)
+            timer.daemon = True  # an interrupt need not wait for it
+            timer.start()
         with contextlib.suppress(KeyboardInterrupt):
             play(_HOST, number, show.scenes, stop)
 

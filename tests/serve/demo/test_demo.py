@@ -89,3 +89,20 @@ def test_one_command_shows_moving_streams_within_a_minute():
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.slow
+def test_a_terminated_demo_takes_its_server_with_it():
+    port = free_port()
+    words = [sys.executable, "-m", "grotta", "demo", "--no-open", "--port", str(port), "--seconds", "300"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline().startswith("Live page")
+        process.terminate()
+        assert process.wait(60) in (0, 130)  # 130: interrupted before the cameras were running
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"http://127.0.0.1:{port}/v2/health/live", trust_env=False)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
