@@ -73,8 +73,8 @@ def test_one_command_shows_moving_streams_within_a_minute():
     port, began = free_port(), time.monotonic()
     words = [sys.executable, "-m", "grotta", "demo", "--no-open", "--port", str(port), "--seconds", "40"]
     process = subprocess.Popen(words)
+    client = httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False)
     try:
-        client = httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False)
         scored: list[int] = []
         while len(scored) < 2 or scored[-1] <= scored[0]:
             assert time.monotonic() - began < 60
@@ -87,6 +87,7 @@ def test_one_command_shows_moving_streams_within_a_minute():
             time.sleep(0.5)
         assert process.wait(60) == 0
     finally:
+        client.close()
         process.kill()
         process.wait()
 
