@@ -24,18 +24,26 @@ CORRUPTIONS = ("shot_noise", "contrast", "frost")
 CLASSES = 10
 
 
-class DirectEvidence(StreamPrior):
-    """Readers weighed by how well neighbours predict an answer itself, not through a learned confusion."""
+class Unchecked(StreamPrior):
+    """Readers weighed by held-out evidence alone, whichever answers they overrule."""
 
-    def _weigh(self, state: Mapping[str, Tensor], temperature: Tensor) -> Tensor:
-        return state["scale_evidence"].amax(1).softmax(0)
+    def _weigh(self, state: Mapping[str, Tensor]) -> Tensor:
+        return state["answer_evidence"].softmax(0)
+
+
+class Undecided(StreamPrior):
+    """All readers count alike."""
+
+    def _weigh(self, state: Mapping[str, Tensor]) -> Tensor:
+        return torch.full_like(state["answer_evidence"], 1 / len(self.temperatures))
 
 
 VARIANTS: dict[str, Callable[[], OutputAdaptation]] = {
     "none": lambda: create(None, CLASSES),
     **{f"T = {t}": (lambda t=t: StreamPrior(CLASSES, temperatures=(float(t),))) for t in (1, 2, 3, 4)},  # type: ignore[misc]
-    "no debiasing": lambda: StreamPrior(CLASSES, speeds=(0.0,)),
-    "direct evidence": lambda: DirectEvidence(CLASSES),
+    "no debiasing": lambda: StreamPrior(CLASSES, speed=0.0),
+    "all readers alike": lambda: Undecided(CLASSES),
+    "evidence alone": lambda: Unchecked(CLASSES),
     "full": lambda: StreamPrior(CLASSES),
 }
 

@@ -22,7 +22,7 @@ def a_stream(past=5, batch=4, readers=2, classes=3, seed=0):
     generator = torch.Generator().manual_seed(seed)
     return {
         "weights": sp.time_neighbours(past, batch, torch.tensor(SCALES, dtype=DOUBLE)).around,
-        "trust": rows(generator, readers, 1 + len(SCALES)),
+        "trust": rows(generator, 1 + len(SCALES)),
         "past": rows(generator, past, readers, classes),
         "base": rows(generator, readers, classes),
         "likelihood": 3 * rows(generator, batch, readers, classes),
@@ -45,7 +45,7 @@ def kernel_mean(i, past, batch, scale, labels, base, *, causal=False):
 def mix_by_hand(i, s, labels, reader, *, causal=False):
     past, batch = len(s["past"]), len(s["likelihood"])
     labels = labels[:, reader].tolist()
-    base, trust = s["base"][reader].tolist(), s["trust"][reader].tolist()
+    base, trust = s["base"][reader].tolist(), s["trust"].tolist()
     mixes = [base] + [kernel_mean(i, past, batch, scale, labels, base, causal=causal) for scale in SCALES]
     return [sum(t * mix[y] for t, mix in zip(trust, mixes)) for y in range(len(base))]
 
@@ -100,7 +100,7 @@ def test_with_one_mix_for_all_each_round_raises_its_likelihood(batch, classes, s
     generator = torch.Generator().manual_seed(seed)
     likelihood = rows(generator, batch, 1, classes)
     flat = torch.full((1, batch, batch), 1 / batch, dtype=DOUBLE)
-    none, trust = torch.zeros(0, 1, classes, dtype=DOUBLE), torch.tensor([[0.0, 1.0]], dtype=DOUBLE)
+    none, trust = torch.zeros(0, 1, classes, dtype=DOUBLE), torch.tensor([0.0, 1.0], dtype=DOUBLE)
     base = torch.full((1, classes), 1 / classes, dtype=DOUBLE)
     scores = []
     for rounds in range(6):
@@ -119,18 +119,39 @@ def test_rounds_settle():
 
 def test_evidence_for_a_scale_is_what_neighbours_predict_beyond_the_base():
     s = a_stream()
-    raw = torch.cat([s["past"], sp.normalised(s["likelihood"])])
-    evidence = sp.scale_evidence(s["likelihood"], s["weights"], raw, s["base"])
-    for reader in range(2):
-        base = s["base"][reader].tolist()
-        for place, scale in enumerate(SCALES):
-            total = 0.0
-            for i in range(4):
-                mix = kernel_mean(i, 5, 4, scale, raw[:, reader].tolist(), base)
-                likelihood = s["likelihood"][i, reader].tolist()
-                total += math.log(sum(a * b for a, b in zip(likelihood, mix)))
-                total -= math.log(sum(a * b for a, b in zip(likelihood, base)))
-            assert evidence[reader, place].item() == pytest.approx(total)
+    likelihood, base = s["likelihood"][:, 0], s["base"][0]
+    raw = torch.cat([s["past"][:, 0], sp.normalised(likelihood)])
+    evidence = sp.scale_evidence(likelihood, s["weights"], raw, base)
+    for place, scale in enumerate(SCALES):
+        total = 0.0
+        for i in range(4):
+            mix = kernel_mean(i, 5, 4, scale, raw.tolist(), base.tolist())
+            total += math.log(sum(a * b for a, b in zip(likelihood[i].tolist(), mix)))
+            total -= math.log(sum(a * b for a, b in zip(likelihood[i].tolist(), base.tolist())))
+        assert evidence[place].item() == pytest.approx(total)
+
+
+def test_the_matching_heat_gives_the_confidence_that_was_asked_for():
+    heats, confidence = torch.tensor([1.0, 2.0, 4.0, 8.0]), torch.tensor([0.95, 0.8, 0.5, 0.3])
+    torch.testing.assert_close(sp.matching_heat(confidence, heats, confidence), heats)
+    torch.testing.assert_close(sp.matching_heat(torch.tensor([1.0, 0.0]), heats, confidence), torch.tensor([1.0, 8.0]))
+    between = sp.matching_heat(torch.tensor([0.65]), heats, confidence)
+    torch.testing.assert_close(between, torch.tensor([2 * 2**0.5]))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000))
+def test_answers_overruled_as_often_as_their_confidence_says_are_no_surprise(seed):
+    generator = torch.Generator().manual_seed(seed)
+    confidence = torch.rand(20_000, 1, generator=generator, dtype=DOUBLE) * 0.9 + 0.05
+    right = (torch.rand(20_000, 1, generator=generator, dtype=DOUBLE) < confidence).double()
+    shuffled = right[torch.randperm(20_000, generator=generator)]
+    expected = (confidence * confidence.log() + (1 - confidence) * (1 - confidence).log()).sum()
+    for kept in (right, shuffled):
+        told = (kept * confidence.log() + (1 - kept) * (1 - confidence).log()).sum()
+        torch.testing.assert_close(sp.unsuspected(confidence, kept)[0], expected - told)
+    assert abs(sp.unsuspected(confidence, right)[0]) < 600
+    assert sp.unsuspected(confidence, shuffled)[0] > 5000
 
 
 def test_evidence_of_answers_is_their_probability_through_the_confusion():

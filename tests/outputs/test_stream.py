@@ -129,7 +129,7 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
     adaptation = outputs.create("stream", 4)
     answers_of(adaptation, stream_of(64, 4)[1])
     before = adaptation.state_dict()
-    with pytest.raises(ValueError, match="must have .*'answers'"):
+    with pytest.raises(ValueError, match="must have .*'kept'"):
         adaptation.load_state_dict({"bias": before["bias"]})
     with pytest.raises(ValueError, match="'bias' must have shape"):
         adaptation.load_state_dict(outputs.create("stream", 5).state_dict())
@@ -141,7 +141,7 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
     [
         ({"temperatures": ()}, "temperatures must have at least one value"),
         ({"temperatures": (0.0,)}, "temperatures must be positive, got 0"),
-        ({"speeds": (2.0,)}, r"speeds must be in \[0, 1\], got 2"),
+        ({"speed": 2.0}, r"speed must be in \[0, 1\], got 2"),
         ({"scales": (-1.0,)}, "scales must be positive, got -1"),
         ({"window": 0}, "window must be at least 1, got 0"),
         ({"rounds": 0}, "rounds must be at least 1, got 0"),

@@ -37,18 +37,12 @@ def local_mix(weights: Tensor, trust: Tensor, labels: Tensor, base: Tensor) -> T
 
     Args:
         weights: (S, B, n), as :func:`time_neighbours` gives them.
-        trust: (R, 1 + S), rows sum to 1: of the mix that does not change, then of each time scale.
+        trust: (1 + S,), sums to 1: of the mix that does not change, then of each time scale.
         labels: (n, R, C), of the remembered and the new samples.
         base: (R, C), the mix that does not change.
     """
-    scales, batch, n = weights.shape
-    _, readers, classes = labels.shape
-    local = (weights.reshape(scales * batch, n) @ labels.reshape(n, readers * classes)).view(
-        scales, batch, readers, classes
-    )
-    rest = 1 - weights.sum(2)  # (S, B), what is left for the base
-    on_base = trust[:, 0] + torch.einsum("rs,sb->br", trust[:, 1:], rest)
-    return torch.einsum("rs,sbrc->brc", trust[:, 1:], local) + on_base[:, :, None] * base
+    kernel = torch.einsum("s,sbn->bn", trust[1:], weights)
+    return (kernel @ labels.flatten(1)).view(-1, *base.shape) + (1 - kernel.sum(1))[:, None, None] * base
 
 
 def settle_labels(
@@ -60,30 +54,30 @@ def settle_labels(
     the mix with the largest local likelihood; given the mix, Z is the posterior. It is exactly that where all samples
     share one mix; where mixes differ, sample j is read with its own mix and not with that of its neighbour i.
     """
-    # What does not change from round to round is computed once: one kernel per reader, the past, and the base.
-    kernel = torch.einsum("rs,sbn->rbn", trust[:, 1:], weights)
-    on_base = trust[:, :1] + torch.einsum("rs,sb->rb", trust[:, 1:], 1 - weights.sum(2))
-    known = on_base[:, :, None] * base[:, None] + kernel[:, :, : len(past)] @ past.transpose(0, 1)
-    kernel, likelihood = kernel[:, :, len(past) :].contiguous(), likelihood.transpose(0, 1)
+    # What does not change from round to round is computed once: the past, and the base.
+    known = local_mix(weights[:, :, : len(past)], trust, past, base)
+    kernel = torch.einsum("s,sbn->bn", trust[1:], weights[:, :, len(past) :])
+    known = (known - kernel.sum(1)[:, None, None] * base).flatten(1)
     labels = normalised(likelihood)
     for _ in range(rounds):
-        labels = normalised(likelihood * torch.baddbmm(known, kernel, labels))
-    return labels.transpose(0, 1)
+        labels = normalised(likelihood * torch.addmm(known, kernel, labels.flatten(1)).view_as(labels))
+    return labels
 
 
 def scale_evidence(likelihood: Tensor, weights: Tensor, raw: Tensor, base: Tensor) -> Tensor:
-    """How many nats better the neighbours' unrefined answers predict an answer than the base mix: (R, S), summed.
+    """How many nats better the neighbours' unrefined answers predict an answer than the base mix: (S,), summed.
 
     Refined answers would prove themselves.
+
+    Args:
+        likelihood: (B, C).
+        weights: (S, B, n), as :func:`time_neighbours` gives them.
+        raw: (n, C), unrefined answers of the remembered and the new samples.
+        base: (C,), the mix that does not change.
     """
-    scales, batch, n = weights.shape
-    _, readers, classes = raw.shape
-    local = (weights.reshape(scales * batch, n) @ raw.reshape(n, readers * classes)).view(
-        scales, batch, readers, classes
-    )
-    mix = local + (1 - weights.sum(2))[:, :, None, None] * base
-    none = (likelihood * base).sum(2).clamp_min(_TINY).log()
-    return ((likelihood * mix).sum(3).clamp_min(_TINY).log() - none).sum(1).T
+    mix = weights @ raw + (1 - weights.sum(2))[:, :, None] * base
+    none = (likelihood @ base).clamp_min(_TINY).log()
+    return ((likelihood * mix).sum(2).clamp_min(_TINY).log() - none).sum(1)
 
 
 def answer_evidence(mix: Tensor, answers: Tensor, confusion: Tensor) -> Tensor:
@@ -96,6 +90,43 @@ def answer_evidence(mix: Tensor, answers: Tensor, confusion: Tensor) -> Tensor:
     """
     columns = confusion[:, :, answers]  # (R, C, B)
     return torch.einsum("brc,rcb->br", mix, columns).clamp_min(_TINY).log().sum(0)
+
+
+def matching_heat(target: Tensor, heats: Tensor, confidence: Tensor) -> Tensor:
+    """The temperatures (R,) at which the mean confidence would be ``target`` (R,), between the ``heats`` that were tried.
+
+    Args:
+        target: shares in [0, 1].
+        heats: (G,), growing.
+        confidence: (G,), the mean confidence at each of these, falling.
+
+    >>> matching_heat(torch.tensor([0.7, 0.99]), torch.tensor([1.0, 4.0]), torch.tensor([0.9, 0.5]))
+    tensor([2., 1.])
+    """
+    place = torch.searchsorted(-confidence, -target).clamp(1, len(heats) - 1)
+    above, below = confidence[place - 1], confidence[place]
+    share = ((above - target) / (above - below).clamp_min(_TINY)).clamp(0, 1)
+    return torch.lerp(heats[place - 1].log(), heats[place].log(), share).exp()
+
+
+def unsuspected(confidence: Tensor, kept: Tensor) -> Tensor:
+    """By how many nats, summed (R,), the answers that a reader overrules are not those that the network was unsure of.
+
+    If an answer is right with the probability that its confidence c says, the pattern of right and wrong answers has an
+    expected log-likelihood; that of the reader's pattern, kept or overruled, falls short of it by (c - kept) logit(c).
+
+    Args:
+        confidence: (B, R), of the answers, such that its mean is the share that each reader keeps.
+        kept: (B, R), how far a reader leaves an answer as it is, in [0, 1].
+
+    >>> sure = torch.tensor([[0.9], [0.9], [0.9], [0.3]])
+    >>> unsuspected(sure, torch.tensor([[1.0], [1.0], [1.0], [0.0]]))  # it overrules the doubtful answer ...
+    tensor([-0.9134])
+    >>> unsuspected(sure, torch.tensor([[0.0], [1.0], [1.0], [1.0]]))  # ... or one of the others
+    tensor([2.1312])
+    """
+    confidence = confidence.clamp(1e-3, 1 - 1e-3)
+    return ((confidence - kept) * confidence.logit()).sum(0)
 
 
 def normalised(x: Tensor) -> Tensor:
