@@ -2,7 +2,7 @@
 
 Example:
     python -m benchmarks.development --weights resnet20-12fca82f.th
-    python -m benchmarks.development --networks fashion_resnet8 --methods source,ods,grotta+ --streams "gamma 0.1;batch 1"
+    python -m benchmarks.development --networks fashion_resnet8 --methods ods,grotta+ --streams "gamma 0.1;batch 1"
 
 Only odd-numbered test images under shot noise, contrast and frost are used, and the same images without corruption:
 whatever is reported elsewhere is on other corruptions, other images or other data. One row per stream.

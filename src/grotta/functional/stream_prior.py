@@ -93,7 +93,7 @@ def answer_evidence(mix: Tensor, answers: Tensor, confusion: Tensor) -> Tensor:
 
 
 def matching_heat(target: Tensor, heats: Tensor, confidence: Tensor) -> Tensor:
-    """The temperatures (R,) at which the mean confidence would be ``target`` (R,), between the ``heats`` that were tried.
+    """The temperatures (R,) at which the mean confidence is ``target`` (R,), interpolated between ``heats``.
 
     Args:
         target: shares in [0, 1].
