@@ -131,6 +131,15 @@ def test_evidence_for_a_scale_is_what_neighbours_predict_beyond_the_base():
         assert evidence[place].item() == pytest.approx(total)
 
 
+def test_the_running_mix_is_the_mean_before_each_answer():
+    generator = torch.Generator().manual_seed(5)
+    mean, probs = rows(generator, 3), rows(generator, 6, 3)
+    mixes = sp.running_mix(mean, probs, 40.0)
+    for i in range(6):
+        torch.testing.assert_close(mixes[i], mean)
+        mean = math.exp(-1 / 40) * mean + (1 - math.exp(-1 / 40)) * probs[i]
+
+
 def test_the_matching_heat_gives_the_confidence_that_was_asked_for():
     heats, confidence = torch.tensor([1.0, 2.0, 4.0, 8.0]), torch.tensor([0.95, 0.8, 0.5, 0.3])
     torch.testing.assert_close(sp.matching_heat(confidence, heats, confidence), heats)

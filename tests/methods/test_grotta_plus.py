@@ -139,15 +139,6 @@ def test_presets_ask_fewer_readings_except_on_probes(preset, asked, probes):
     assert sum(counts.values()) == asked * (48 - probes) + 4 * probes
 
 
-def test_with_fewer_readings_the_output_doubts_unless_told_otherwise():
-    def doubting(**options):
-        return create("grotta+", small_model(), **options).output.doubting
-
-    assert (doubting(), doubting(preset="fast"), doubting(preset="lite")) == (False, True, True)
-    assert not doubting(preset="lite", output_options={"doubting": False})
-    assert create("grotta+", small_model(), preset="lite", output="laplacian").output.name == "laplacian"
-
-
 def test_a_probe_is_no_part_of_the_answer():
     """About the first batch all are asked; later ones who does not lead is asked when the batch is learned."""
     adapter = create("grotta+", small_model(), experts=1, probe_every=3)

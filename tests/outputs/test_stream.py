@@ -1,5 +1,3 @@
-import math
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -173,42 +171,15 @@ def test_garbage_is_forgotten_within_twenty_batches(garbage):
     assert errors(answers_of(poisoned, probs)[later], labels[later]) < expected + 1
 
 
-def test_doubting_forgets_a_long_stretch_of_one_class_at_once():
-    """In random order after it, time explains nothing; only a running mean that is still wrong makes it seem so."""
+def test_a_long_stretch_of_one_class_is_forgotten_soon():
+    """In random order after it, time explains nothing; only a mean that is still wrong makes it seem so."""
     _, one_class = stream_of(12_800, run=12_800, right=0.95, strength=5.0)
-    labels, probs = stream_of(1280, run=1, right=0.8, strength=5.0)
-    shifts = {}
-    for doubting in (False, True):
-        adaptation = outputs.create("stream", 10, doubting=doubting)
-        answers_of(adaptation, one_class)
-        read = [adaptation(batch, NO_FEATURES) for batch in probs.split(64)]
-        shifts[doubting] = [float(output.numbers["shift"]) for output in read]
-    assert min(shifts[False][:10]) > 0.9
-    assert max(shifts[True][1:]) < 0.05
-    assert errors(torch.cat([output.probs for output in read]), labels) < errors(probs, labels) + 0.1
-
-
-def test_the_evidence_for_the_running_mean_is_what_it_gained_over_an_even_mix():
-    _, probs = stream_of(96, 6)
-    probs = probs.double()
-    adaptation = outputs.create("stream", 6, doubting=True, temperatures=(1.0, 2.0))
-    expected = [0.0, 0.0]
-    for batch in probs.split(32):
-        bias = adaptation.state_dict()["bias"].double().tolist()
-        adaptation(batch, NO_FEATURES)
-        for reader in range(2):
-            gained = sum(math.log(6 * bias[reader][answer]) for answer in batch.argmax(1).tolist())
-            expected[reader] = min(20, max(-20, expected[reader] * 0.95 ** (len(batch) / 64) + gained))
-    assert adaptation.state_dict()["bias_evidence"].tolist() == pytest.approx(expected)
-
-
-def test_a_doubting_one_goes_on_bit_for_bit():
-    _, probs = stream_of(400, 6)
-    one, two = (outputs.create("stream", 6, doubting=True) for _ in range(2))
-    answers_of(one, probs[:200], 30)
-    two.load_state_dict(one.state_dict())
-    assert torch.equal(answers_of(one, probs[200:], 30), answers_of(two, probs[200:], 30))
-    assert same(one.state_dict(), two.state_dict())
+    labels, probs = stream_of(1920, run=1, right=0.8, strength=5.0)
+    adaptation = outputs.create("stream", 10)
+    answers_of(adaptation, one_class)
+    read = [adaptation(batch, NO_FEATURES) for batch in probs.split(64)]
+    assert max(float(output.numbers["shift"]) for output in read[20:]) < 0.05
+    assert errors(torch.cat([output.probs for output in read]), labels) < errors(probs, labels) + 1
 
 
 def test_double_stays_double():

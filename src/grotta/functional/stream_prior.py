@@ -1,5 +1,6 @@
 """Answers read in the light of their neighbours in time: the arithmetic behind ``grotta.outputs`` ``"stream"``."""
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -78,6 +79,24 @@ def scale_evidence(likelihood: Tensor, weights: Tensor, raw: Tensor, base: Tenso
     mix = weights @ raw + (1 - weights.sum(2))[:, :, None] * base
     none = (likelihood @ base).clamp_min(_TINY).log()
     return ((likelihood * mix).sum(2).clamp_min(_TINY).log() - none).sum(1)
+
+
+def running_mix(before: Tensor, probs: Tensor, span: float) -> Tensor:
+    """The running mean of answers just before each of them: (B, C).
+
+    Args:
+        before: (C,), the mean before the batch, of about ``span`` samples.
+        probs: (B, C), the answers.
+        span: samples after which one counts 1/e.
+
+    >>> running_mix(torch.tensor([1.0, 0.0]), torch.tensor([[0.0, 1.0]] * 2), span=1.0)
+    tensor([[1.0000, 0.0000],
+            [0.3679, 0.6321]])
+    """
+    position = torch.arange(len(probs), device=probs.device, dtype=probs.dtype)
+    distance = position[:, None] - position
+    kernel = (1 - math.exp(-1 / span)) * torch.exp((1 - distance) / span) * (distance > 0)
+    return kernel @ probs + torch.exp(-position / span)[:, None] * before
 
 
 def answer_evidence(mix: Tensor, answers: Tensor, confusion: Tensor) -> Tensor:

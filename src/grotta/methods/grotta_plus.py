@@ -96,8 +96,6 @@ class GRoTTAPlus(Adapter):
         output: str | None = "stream",
         **options: Any,
     ) -> None:
-        if output == "stream" and experts != len(READINGS):  # all that was measured of the whole method is without it
-            options.setdefault("output_options", {"doubting": True})
         super().__init__(model, output=output, **options)
         self.experts = check_whole("experts", experts, at_least=1)
         if self.experts > len(READINGS):

@@ -15,12 +15,16 @@ from grotta.outputs.registry import register
 
 SAMPLES = 64  # rates, forgetting and penalties are per this many samples, whatever the size of a batch
 BUCKETS = 256  # classes share rows of the confusion beyond this many, which bounds its size
-SHIFT_COSTS = 6.0  # nats per SAMPLES that a time scale must gain, against a mix that does not change; times ln C
-MOST_SHIFT = 20.0  # evidence for a time scale is not piled up beyond this: what is over is soon forgotten
+USUAL = 512  # samples that the usual mix of answers is a mean of
+# In nats per SAMPLES samples, times the logarithm of the number of classes.
+SHIFT_COSTS = 2.0  # what a time scale must gain, against a mix that does not change
+READING_COSTS = 1.0  # what a reader must gain, against answers that go out as they came
+MOST_SHIFT = 20.0  # evidence for or against all of these is not piled up beyond this: what is over is soon forgotten
 MOST_BIAS = 1.5  # a class is taken to be answered at most this many times too often or too seldom
 HEATS = (1.0, 2.0, 4.0, 8.0, 16.0)  # between these, the temperature is found at which a reader believes the answers
 IDENTITY = 0.7  # of the confusion that is assumed before any is seen
 IDENTITY_WEIGHS = 5.0  # samples per label
+SURPRISE = 0.02  # chance that an answer is one that the usual mix does not foresee
 
 
 class Reading(NamedTuple):
@@ -48,17 +52,18 @@ class StreamPrior(OutputAdaptation):
     for mistakes that come together; pi, the running mean of the network's own answers, for its bias. q_i is the kernel
     mean of the labels around i, its own left out, so labels and mixes settle together in a few rounds.
 
-    Nothing of this is set per stream. Time scales, and a mix that does not change, are weighed by how well the
-    neighbours predict an answer. Several readers, one per temperature, read the same answers. They are weighed by
+    Nothing of this is set per stream. Time scales are weighed by how much better the neighbours predict an answer than
+    the usual mix of answers does. Several readers, one per temperature, read the same answers. They are weighed by
     held-out evidence: how well the labels a reader gave to the past predict the network's next answer through the
     confusion (answers given labels) that this reader has learned by then. Predicting answers directly would prefer
     T = 1, because a network's mistakes cluster in time as labels do; through the confusion, a cluster of mistakes is
-    just what some label looks like. And the answers that a reader overrules must be those that the network was unsure
-    of: one that overrules sure answers as readily is too hot. ``docs/stream-output.md`` has the derivation.
+    just what some label looks like. The answers that a reader overrules must be those that the network was unsure of:
+    one that overrules sure answers as readily is too hot. And all of them compete with the answers as they came, which
+    the usual mix predicts. ``docs/stream-output.md`` has the derivation.
 
     Args:
         num_classes: of the predictions.
-        temperatures: one reader for each; the first one's answers decide about time scales.
+        temperatures: one reader for each.
         speed: of the running mean, per 64 samples.
         scales: time scales in samples.
         window: past samples that are remembered.
@@ -108,6 +113,10 @@ class StreamPrior(OutputAdaptation):
             "raw": torch.zeros(0, classes, device="cpu"),
             "labels": torch.zeros(0, readers, classes, device="cpu"),
             "scale_evidence": torch.zeros(1 + len(self.scales), device="cpu"),
+            "usual": torch.full((classes,), 1 / classes, device="cpu"),
+            "usual_evidence": torch.zeros((), device="cpu"),
+            "seen": torch.zeros((), device="cpu"),
+            "unread_evidence": torch.zeros((), device="cpu"),
             "answer_evidence": torch.zeros(readers, device="cpu"),
             "confusion": torch.zeros(readers, buckets, buckets, device="cpu"),
             "unsuspected": torch.zeros(readers, device="cpu"),
@@ -163,20 +172,34 @@ class StreamPrior(OutputAdaptation):
         even = 1 / self.num_classes
         bias = time.normalised(answered.clamp(even / MOST_BIAS, even * MOST_BIAS))
         likelihood = heated / bias
-        raw = torch.cat([state["raw"], time.normalised(likelihood[:, 0])])
-        gain = time.scale_evidence(likelihood[:, 0], neighbours.around, raw, bias[0])
+
+        # The usual mix of answers, the first ones counting more: what neighbours in time must be better than.
+        seen = state["seen"] + len(probs)
+        usual = torch.lerp(
+            state["usual"], probs.mean(0), (len(probs) / (seen + SAMPLES)).clamp_min(1 - math.exp(-len(probs) / USUAL))
+        )
+        answers = probs.argmax(1)
+        gained = (state["usual"].clamp_min(1e-6) * self.num_classes).log()[answers].sum()
+        pays = (keep * state["usual_evidence"] + gained).clamp(-MOST_SHIFT, MOST_SHIFT)  # against an even mix
+        base = time.normalised(torch.lerp(torch.full_like(usual, even), usual, pays.sigmoid()))
+        raw = torch.cat([state["raw"], probs])
+        gain = time.scale_evidence(probs / base, neighbours.around, raw, base)
         evidence = keep * state["scale_evidence"]
         evidence[1:] += gain - SHIFT_COSTS * math.log(self.num_classes) * share
-        evidence[1:] -= (evidence[1:].max() - MOST_SHIFT).clamp_min(0)
+        evidence[1:] = _bounded(evidence[1:], MOST_SHIFT)
         trust = evidence.softmax(0)
         labels = time.settle_labels(likelihood, neighbours.around, trust, state["labels"], bias, self.rounds)
         remembered = torch.cat([state["labels"], labels])
 
-        expected = _bucketed(time.local_mix(neighbours.before, trust, remembered, torch.full_like(bias, even)))
-        answers = probs.argmax(1)
+        expected = _bucketed(time.local_mix(neighbours.before, trust, remembered, state["usual"].expand_as(bias)))
         buckets = answers % BUCKETS
         explained = time.answer_evidence(expected, buckets, _confusion(state["confusion"]))
-        counts = torch.zeros_like(state["confusion"]).index_add_(2, buckets, expected.permute(1, 2, 0))
+        foreseen = (1 - SURPRISE) * time.running_mix(
+            torch.lerp(base, state["usual"], pays.sigmoid()), probs, USUAL
+        ) + SURPRISE / self.num_classes
+        unread = foreseen.gather(1, answers[:, None]).log().sum()
+        sure = (probs.amax(1) - even) / (1 - even)  # an answer that says nothing teaches nothing
+        counts = torch.zeros_like(state["confusion"]).index_add_(2, buckets, expected.permute(1, 2, 0) * sure)
 
         # At the heat at which the answers are as sure as the reader finds them right, which ones should it overrule?
         rows = torch.arange(len(probs), device=probs.device)
@@ -193,6 +216,10 @@ class StreamPrior(OutputAdaptation):
             "raw": raw[-self.window :],
             "labels": remembered[-self.window :],
             "scale_evidence": evidence,
+            "usual": usual,
+            "usual_evidence": pays,
+            "seen": seen,
+            "unread_evidence": keep * state["unread_evidence"] + unread,
             "answer_evidence": keep * state["answer_evidence"] + explained,
             "confusion": keep * state["confusion"] + counts,
             "unsuspected": unsuspected,
@@ -200,13 +227,22 @@ class StreamPrior(OutputAdaptation):
             "kept": all_kept,
             "samples": samples,
         }
+        read = self._read_evidence(after)
+        after["answer_evidence"] += _bounded(read, MOST_SHIFT) - read
         weight = self._weigh(after)
-        mixed = torch.einsum("r,brc->bc", weight, labels)
-        return Reading(mixed, 1 - trust[0], weight @ temperature, before, after)
+        mixed = weight[0] * probs + torch.einsum("r,brc->bc", weight[1:], labels)
+        shift = (1 - weight[0]) * (1 - trust[0])
+        return Reading(mixed, shift, time.normalised(weight[1:]) @ temperature, before, after)
+
+    def _read_evidence(self, state: Mapping[str, Tensor]) -> Tensor:
+        """What speaks for each reader, against answers that go out as they came; (R,), in nats."""
+        costs = READING_COSTS * math.log(self.num_classes) * state["samples"] / SAMPLES
+        return state["answer_evidence"] - state["unsuspected"].clamp_min(0) - costs - state["unread_evidence"]
 
     def _weigh(self, state: Mapping[str, Tensor]) -> Tensor:
-        """How far each reader is believed; (R,), sums to 1."""
-        return (state["answer_evidence"] - state["unsuspected"].clamp_min(0)).softmax(0)
+        """How far the answers as they came, and each reader, are believed; (1 + R,), sums to 1."""
+        read = self._read_evidence(state)
+        return torch.cat([torch.zeros_like(read[:1]), read]).softmax(0)
 
     def _neighbours(self, past: int, like: Tensor) -> time.Neighbours:
         """The kernels for a batch after ``past`` remembered samples; a stream asks for the same ones over and over."""
@@ -222,6 +258,12 @@ class StreamPrior(OutputAdaptation):
         if known is None or known.device != like.device or known.dtype != like.dtype:
             known = self._constants[name] = torch.tensor(values, device=like.device, dtype=like.dtype)
         return known
+
+
+def _bounded(evidence: Tensor, most: float) -> Tensor:
+    """Evidence moved as a whole, so that the largest is within ``most`` of zero."""
+    best = evidence.max()
+    return evidence + (best.clamp(-most, most) - best)
 
 
 def _bucketed(mix: Tensor) -> Tensor:
