@@ -194,9 +194,8 @@ class StreamPrior(OutputAdaptation):
         expected = _bucketed(time.local_mix(neighbours.before, trust, remembered, state["usual"].expand_as(bias)))
         buckets = answers % BUCKETS
         explained = time.answer_evidence(expected, buckets, _confusion(state["confusion"]))
-        foreseen = (1 - SURPRISE) * time.running_mix(
-            torch.lerp(base, state["usual"], pays.sigmoid()), probs, USUAL
-        ) + SURPRISE / self.num_classes
+        before_each = time.running_mix(torch.lerp(base, state["usual"], pays.sigmoid()), probs, USUAL)
+        foreseen = (1 - SURPRISE) * before_each + SURPRISE / self.num_classes
         unread = foreseen.gather(1, answers[:, None]).log().sum()
         sure = (probs.amax(1) - even) / (1 - even)  # an answer that says nothing teaches nothing
         counts = torch.zeros_like(state["confusion"]).index_add_(2, buckets, expected.permute(1, 2, 0) * sure)
