@@ -37,6 +37,13 @@ class Reading(NamedTuple):
     after: dict[str, Tensor]
 
 
+class Usual(NamedTuple):
+    """What is usual: what neighbours in time must predict better than."""
+
+    base: Tensor  # (C,), the mix of answers
+    after: dict[str, Tensor]
+
+
 class _Numbers(dict[str, Tensor | float]):
     """The numbers of an output, and the reading behind them, so that it need not be made again to be observed."""
 
@@ -165,43 +172,76 @@ class StreamPrior(OutputAdaptation):
         keep = self.forgetting**share
         temperature = self._constant("temperatures", self.temperatures, probs)
         neighbours = self._neighbours(len(state["raw"]), probs)
+        usual = self._usual(state, probs, keep)
 
-        logs = probs.clamp_min(1e-12).log()[:, None]
-        heated = (logs / temperature[:, None]).softmax(2)  # (B, R, C)
+        heated = (probs.clamp_min(1e-12).log()[:, None] / temperature[:, None]).softmax(2)  # (B, R, C)
         answered = torch.lerp(state["bias"], heated.mean(0), 1 - (1 - self.speed) ** share)
         even = 1 / self.num_classes
         bias = time.normalised(answered.clamp(even / MOST_BIAS, even * MOST_BIAS))
         likelihood = heated / bias
-
-        # The usual mix of answers, the first ones counting more: what neighbours in time must be better than.
-        seen = state["seen"] + len(probs)
-        usual = torch.lerp(
-            state["usual"], probs.mean(0), (len(probs) / (seen + SAMPLES)).clamp_min(1 - math.exp(-len(probs) / USUAL))
-        )
-        answers = probs.argmax(1)
-        gained = (state["usual"].clamp_min(1e-6) * self.num_classes).log()[answers].sum()
-        pays = (keep * state["usual_evidence"] + gained).clamp(-MOST_SHIFT, MOST_SHIFT)  # against an even mix
-        base = time.normalised(torch.lerp(torch.full_like(usual, even), usual, pays.sigmoid()))
         raw = torch.cat([state["raw"], probs])
-        gain = time.scale_evidence(probs / base, neighbours.around, raw, base)
+        gain = time.scale_evidence(probs / usual.base, neighbours.around, raw, usual.base)
         evidence = keep * state["scale_evidence"]
         evidence[1:] += gain - SHIFT_COSTS * math.log(self.num_classes) * share
         evidence[1:] = _bounded(evidence[1:], MOST_SHIFT)
         trust = evidence.softmax(0)
         labels = time.settle_labels(likelihood, neighbours.around, trust, state["labels"], bias, self.rounds)
         remembered = torch.cat([state["labels"], labels])
+        expected = time.local_mix(neighbours.before, trust, remembered, state["usual"].expand_as(bias))
 
-        expected = _bucketed(time.local_mix(neighbours.before, trust, remembered, state["usual"].expand_as(bias)))
-        buckets = answers % BUCKETS
-        explained = time.answer_evidence(expected, buckets, _confusion(state["confusion"]))
-        before_each = time.running_mix(torch.lerp(base, state["usual"], pays.sigmoid()), probs, USUAL)
-        foreseen = (1 - SURPRISE) * before_each + SURPRISE / self.num_classes
-        unread = foreseen.gather(1, answers[:, None]).log().sum()
+        after = {
+            **usual.after,
+            **self._predicted(state, probs, expected, keep),
+            **self._overruled(state, probs, labels, keep),
+            "bias": answered,
+            "raw": raw[-self.window :],
+            "labels": remembered[-self.window :],
+            "scale_evidence": evidence,
+        }
+        read = self._read_evidence(after)
+        after["answer_evidence"] += _bounded(read, MOST_SHIFT) - read
+        weight = self._weigh(after)
+        mixed = weight[0] * probs + torch.einsum("r,brc->bc", weight[1:], labels)
+        shift = (1 - weight[0]) * (1 - trust[0])
+        return Reading(mixed, shift, time.normalised(weight[1:]) @ temperature, before, after)
+
+    def _usual(self, state: Mapping[str, Tensor], probs: Tensor, keep: float) -> Usual:
+        """The usual mix of answers, as far as it predicts them better than an even one; the first ones count more."""
+        size, classes = len(probs), self.num_classes
+        answers = probs.argmax(1)
+        seen = state["seen"] + size
+        mean = torch.lerp(
+            state["usual"], probs.mean(0), (size / (seen + SAMPLES)).clamp_min(1 - math.exp(-size / USUAL))
+        )
+        gained = (state["usual"].clamp_min(1e-6) * classes).log()[answers].sum()
+        pays = (keep * state["usual_evidence"] + gained).clamp(-MOST_SHIFT, MOST_SHIFT)
+        base = time.normalised(torch.lerp(torch.full_like(mean, 1 / classes), mean, pays.sigmoid()))
+        mixes = time.running_mix(torch.lerp(base, state["usual"], pays.sigmoid()), probs, USUAL)
+        foreseen = ((1 - SURPRISE) * mixes + SURPRISE / classes).gather(1, answers[:, None]).log().sum()
+        unread = keep * state["unread_evidence"] + foreseen
+        return Usual(base, {"usual": mean, "usual_evidence": pays, "seen": seen, "unread_evidence": unread})
+
+    def _predicted(
+        self, state: Mapping[str, Tensor], probs: Tensor, expected: Tensor, keep: float
+    ) -> dict[str, Tensor]:
+        """How well the mixes that readers expected (B, R, C) predict the answers, and their confusions after these."""
+        expected, answers = _bucketed(expected), probs.argmax(1) % BUCKETS
+        explained = time.answer_evidence(expected, answers, _confusion(state["confusion"]))
+        even = 1 / self.num_classes
         sure = (probs.amax(1) - even) / (1 - even)  # an answer that says nothing teaches nothing
-        counts = torch.zeros_like(state["confusion"]).index_add_(2, buckets, expected.permute(1, 2, 0) * sure)
+        counts = torch.zeros_like(state["confusion"]).index_add_(2, answers, expected.permute(1, 2, 0) * sure)
+        return {
+            "answer_evidence": keep * state["answer_evidence"] + explained,
+            "confusion": keep * state["confusion"] + counts,
+        }
 
-        # At the heat at which the answers are as sure as the reader finds them right, which ones should it overrule?
-        rows = torch.arange(len(probs), device=probs.device)
+    def _overruled(self, state: Mapping[str, Tensor], probs: Tensor, labels: Tensor, keep: float) -> dict[str, Tensor]:
+        """Whether the answers that readers overrule are those that the network was unsure of.
+
+        It is asked at the heat at which the answers are as sure, on average, as a reader finds them right.
+        """
+        rows, answers = torch.arange(len(probs), device=probs.device), probs.argmax(1)
+        logs = probs.clamp_min(1e-12).log()[:, None]
         heats = self._constant("heats", HEATS, probs)
         kept = labels[rows, :, answers]  # (B, R)
         confidence = keep * state["confidence"] + (logs / heats[:, None]).softmax(2)[rows, :, answers].sum(0)
@@ -210,28 +250,7 @@ class StreamPrior(OutputAdaptation):
         heat = time.matching_heat(all_kept / samples, heats, confidence / samples)
         believed = (logs / heat[:, None]).softmax(2)[rows, :, answers]
         unsuspected = keep * state["unsuspected"] + time.unsuspected(believed, kept)
-        after = {
-            "bias": answered,
-            "raw": raw[-self.window :],
-            "labels": remembered[-self.window :],
-            "scale_evidence": evidence,
-            "usual": usual,
-            "usual_evidence": pays,
-            "seen": seen,
-            "unread_evidence": keep * state["unread_evidence"] + unread,
-            "answer_evidence": keep * state["answer_evidence"] + explained,
-            "confusion": keep * state["confusion"] + counts,
-            "unsuspected": unsuspected,
-            "confidence": confidence,
-            "kept": all_kept,
-            "samples": samples,
-        }
-        read = self._read_evidence(after)
-        after["answer_evidence"] += _bounded(read, MOST_SHIFT) - read
-        weight = self._weigh(after)
-        mixed = weight[0] * probs + torch.einsum("r,brc->bc", weight[1:], labels)
-        shift = (1 - weight[0]) * (1 - trust[0])
-        return Reading(mixed, shift, time.normalised(weight[1:]) @ temperature, before, after)
+        return {"unsuspected": unsuspected, "confidence": confidence, "kept": all_kept, "samples": samples}
 
     def _read_evidence(self, state: Mapping[str, Tensor]) -> Tensor:
         """What speaks for each reader, against answers that go out as they came; (R,), in nats."""
