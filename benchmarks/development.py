@@ -81,7 +81,7 @@ def batches(dataset: str, situation: Situation) -> Iterator[tuple[str, Tensor, T
     gamma = situation.gamma
     stream = iid(labels, data.num_classes) if gamma is None else ptta(labels, data.num_classes, gamma)
     for name, where, own, order in zip(domains, kept, labels, stream.indices):
-        for batch in torch.as_tensor(order[: situation.images]).split(situation.batch):
+        for batch in torch.tensor(order[: situation.images]).split(situation.batch):
             yield name, torch.as_tensor(data.images(name, where[batch.numpy()])), torch.as_tensor(own[batch.numpy()])
 
 
