@@ -173,6 +173,20 @@ def three(adapter):
     return adapter.source, adapter.instance, adapter.bold
 
 
+def test_all_are_asked_soon_after_the_pictures_change():
+    images, _ = fashion(640)
+    adapter = create("grotta+", grotta.models.create_model("fashion_resnet8", weights="bundled"), preset="lite")
+    for x in images.split(64)[:5]:
+        adapter(x)
+    asked = passes(adapter)
+    for x in images.split(64)[5:8]:
+        adapter(x)
+    assert sum(asked.values()) == 3  # nothing has changed: one reading each
+    for x in images.split(64)[5:8]:
+        adapter(255 - x // 2)
+    assert sum(asked.values()) > 3 + 3
+
+
 def test_a_probe_settles_who_is_asked_next():
     adapter = create("grotta+", small_model(), experts=1, probe_every=4)
     counts = passes(adapter)

@@ -17,6 +17,7 @@ READINGS = ("source", "instance", "bold", "tracked")
 SOURCE, INSTANCE, BOLD, TRACKED = EVERYONE = range(4)
 WATCHED = 0.9  # what is kept, over 64 images, of the sums behind the estimated accuracies
 SAMPLES = 64
+NEWS = 0.1  # change of the leaders' mean confidence since all were asked that makes it time to ask them again
 
 
 class Seen(NamedTuple):
@@ -83,6 +84,7 @@ class GRoTTAPlus(Adapter):
     contains_source = True
     order: Tensor
     watched: Tensor
+    probed: Tensor
 
     def __init__(
         self,
@@ -120,6 +122,8 @@ class GRoTTAPlus(Adapter):
         self.register_buffer("order", torch.tensor([INSTANCE, TRACKED, SOURCE, BOLD], device="cpu"))  # best first
         # Images, their confidence, and of those that the source was asked about: how many, and how often it agreed.
         self.register_buffer("watched", torch.zeros(4, device=self.device, dtype=self.wide))
+        # How sure those who lead were when all were last asked, how sure they are lately, and the images since.
+        self.register_buffer("probed", torch.zeros(3, device=self.device, dtype=self.wide))
 
     def infer(self, inputs: Tensor) -> Prediction:
         """Ask the experts and pool what they say."""
@@ -140,7 +144,7 @@ class GRoTTAPlus(Adapter):
             return Learned()
         seen = prediction.extra
         assert isinstance(seen, Seen)
-        probes = self.experts == len(READINGS) or self.step % self.probe_every == 0
+        probes = self.experts == len(READINGS) or self._time_to_ask(prediction.logits)
         if probes and (others := [expert for expert in EVERYONE if expert not in seen.said]):
             seen, _ = self._ask(others, batch.inputs, seen)
         for layer, observation in seen.observations:
@@ -150,7 +154,12 @@ class GRoTTAPlus(Adapter):
                 self.record.take(self._record_after(seen.logs))
             weights = self.record.counts().weights()
             if probes and self.experts < len(READINGS):
-                self.order.copy_(weights.argsort(descending=True))
+                best = weights.argsort(descending=True)
+                self.order.copy_(best)
+                lead = best[: self.experts]
+                pooled = torch.einsum("e,bec->bc", weights[lead] / weights[lead].sum(), seen.logs[:, lead])
+                self.probed[:2] = pooled.softmax(1).amax(1).mean()
+                self.probed[2] = 0
             self._watch(probs, seen.said.get(SOURCE))
         images, confidence, compared, agreed = self.watched
         return Learned(
@@ -190,11 +199,23 @@ class GRoTTAPlus(Adapter):
             pooled = torch.einsum("e,bec->bc", others / others.sum(), seen.logs)
             return torch.lerp(torch.full_like(pooled, 1 / self.num_classes), pooled.softmax(1), share)
 
+    def _time_to_ask(self, pooled: Tensor) -> bool:
+        """Whether all experts should be asked now; moves on how sure those who lead are."""
+        with torch.autocast(self.device.type, enabled=False):
+            sure = pooled.to(self.wide).softmax(1).amax(1).mean()
+            self.probed[1] = torch.lerp(self.probed[1], sure, min(1.0, len(pooled) / SAMPLES))
+        self.probed[2] += len(pooled)
+        if self.step % self.probe_every == 0:
+            return True
+        then, now, images = self.probed.tolist()
+        return bool(images >= 2 * SAMPLES and abs(now - then) > NEWS)
+
     def _record_after(self, logs: Tensor) -> Counts:
         """The experts' record after a batch of which all of them said ``logs``."""
-        always = self.experts == len(READINGS)
-        batches = 1 if always else self.probe_every  # a probe stands for the batches since the one before
-        return self.record.counts().after(logs, self.keeps, len(logs) * batches, following=always)
+        if self.experts == len(READINGS):
+            return self.record.counts().after(logs, self.keeps, len(logs))
+        images = float(self.probed[2].clamp_min(len(logs)))  # a probe stands for the batches since the one before
+        return self.record.counts().after(logs, self.keeps, images, following=False)
 
     def _watch(self, probs: Tensor, source: Tensor | None) -> None:
         """Add a batch, of which the source says ``source`` if it was asked, to the sums behind the estimates."""
