@@ -129,7 +129,7 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
     before = adaptation.state_dict()
     with pytest.raises(ValueError, match="must have .*'kept'"):
         adaptation.load_state_dict({"bias": before["bias"]})
-    with pytest.raises(ValueError, match="'bias' must have shape"):
+    with pytest.raises(ValueError, match="must have shape"):
         adaptation.load_state_dict(outputs.create("stream", 5).state_dict())
     assert same(before, adaptation.state_dict())
 
