@@ -79,7 +79,7 @@ class GRoTTAPlus(Adapter):
         "paper": {},
         "official": {},
         "fast": {"experts": 2, "probe_every": 8},
-        "lite": {"experts": 1, "probe_every": 24},
+        "lite": {"experts": 1, "probe_every": 48},
     }
     contains_source = True
     order: Tensor
