@@ -18,7 +18,7 @@ from grotta.nn import Network
 UNIT = "source forwards"
 # Passes over 32 augmented copies of the batch: tens of units, measured on the small network alone.
 EXPENSIVE = {"cotta"}
-BARS = {"grotta": 11.5, "grotta fast": 4.0, "eata": 3.0, "sar": 5.5, "deyo": 4.5, "roid": 6.0}
+BARS = {"grotta": 11.5, "grotta fast": 4.0, "eata": 3.0, "sar": 5.5, "deyo": 4.5, "roid": 6.0, "grotta+": 10.5}
 
 
 def measure(rounds: int, big: bool, compiled: bool) -> Iterator[Row]:
@@ -93,15 +93,19 @@ def _with_presets(methods: list[str]) -> Iterator[str]:
         yield name
         if name == "grotta":
             yield "grotta fast"
+        if name == "grotta+":
+            yield from ("grotta+ fast", "grotta+ lite")
 
 
 def _method(name: str, batch_size: int) -> tuple[str, dict[str, Any]]:
-    """Method and options of ``name``, which may end in ``fast`` (the preset) or ``compiled``.
+    """Method and options of ``name``, which may end in a preset or ``compiled``.
 
     GRoTTA's presets are for batches of 64: for others, what it draws from its bank is scaled with them.
     """
     method, _, variant = name.partition(" ")
     options: dict[str, Any] = {"compile": True} if variant == "compiled" else {}
+    if method == "grotta+" and variant:
+        options["preset"] = variant
     if method == "grotta":
         preset = grotta.GRoTTA.presets["fast" if variant == "fast" else "paper"]
         options |= preset | {"bank_batch": max(1, preset.get("bank_batch", 64) * batch_size // 64)}

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import grotta
+from grotta.methods.grotta_plus import READINGS, GRoTTAPlus
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,10 @@ class Subject:
         return adapter, lambda: adapter(next(stream))
 
     def period(self, method: str, **options: object) -> tuple[Callable[[], object], int]:
-        """As many steps as there are from one update to the next, and their number."""
+        """As many steps as there are from one update to the next, or from one probe, and their number."""
         adapter, step = self.step(method, **options)
+        if isinstance(adapter, GRoTTAPlus) and adapter.experts < len(READINGS):
+            return lambda: [step() for _ in range(adapter.probe_every)], adapter.probe_every
         every = getattr(adapter, "update_every", 1)
         length = every if method == "grotta" else -(-every // self.batch_size)  # the others count samples
         return lambda: [step() for _ in range(length)], length
