@@ -115,12 +115,21 @@ def _blocks(results: Sequence[CellResult]) -> list[object]:
 
 def _regrets(results: Sequence[CellResult]) -> list[Regret]:
     errors: dict[str, dict[str, float]] = {}
+    here = _by_base(results)
     for one in SITUATIONS:
-        for r in results:
-            if _base(r.spec) == one.base and r.spec.seed == 0:
-                error = fmean(r.domain_errors[domain] for domain in one.scored)
-                errors.setdefault(one.name, {})[row_key(r.spec)] = error
+        for r in here.get(one.base, ()):
+            error = fmean(r.domain_errors[domain] for domain in one.scored)
+            errors.setdefault(one.name, {})[row_key(r.spec)] = error
     return regrets(errors)
+
+
+def _by_base(results: Sequence[CellResult]) -> dict[CellSpec, list[CellResult]]:
+    """The cells of each situation with seed 0."""
+    found: dict[CellSpec, list[CellResult]] = {}
+    for r in results:
+        if r.spec.seed == 0:
+            found.setdefault(_base(r.spec), []).append(r)
+    return found
 
 
 def _mean(one: Regret, names: Sequence[str]) -> float | None:
@@ -147,11 +156,10 @@ def _made(results: Sequence[CellResult]) -> str:
     """The stream hash and the digests of network and pictures of each situation; all methods have the same."""
     lines = ["Streams (seed 0), networks and pictures by the start of their digests:", ""]
     lines += ["| Situation | Stream | Network | Pictures |", "|---|---|---|---|"]
+    here = _by_base(results)
     for one in SITUATIONS:
         marks = {
-            (r.stream_hash[:12], r.model_fingerprint[:12], r.data_fingerprint[:12])
-            for r in results
-            if _base(r.spec) == one.base and r.spec.seed == 0
+            (r.stream_hash[:12], r.model_fingerprint[:12], r.data_fingerprint[:12]) for r in here.get(one.base, ())
         }
         for stream, network, pictures in sorted(marks):
             lines.append(f"| {one.name} | `{stream}` | `{network}` | `{pictures}` |")

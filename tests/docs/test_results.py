@@ -46,7 +46,7 @@ def test_the_tables_are_what_the_records_give(page: str) -> None:
     assert result_tables.filled(page) == page
 
 
-@pytest.mark.parametrize("page", [PAGE], ids=["results"])
+@pytest.mark.parametrize("page", [PAGE, WHICH], ids=["results", "which-method"])
 def test_a_number_that_was_edited_is_noticed(page: str) -> None:
     start = page.index("<!-- records ")
     number = re.search(r"\d+\.\d(?= \|)", page[start:])
@@ -62,6 +62,11 @@ def test_a_number_that_was_edited_is_noticed(page: str) -> None:
         ("fashion-c-fashion_resnet8-4000", "Source", "source", "paper", 0.1, 0),
         ("fashion-c-fashion_resnet8-4000", "BN", "bn", "paper", 0.1, 0),
         ("fashion-c-fashion_resnet8-4000", "LAME", "lame", "paper", 0.1, 0),
+        ("cifar10-c-resnet20-2000", "RoTTA", "rotta", "paper", 0.1, 0),
+        ("cifar10-c-resnet20-2000", "GRoTTA+", "grotta+", "paper", 0.1, 0),
+        ("cifar100-c-resnet56_proj-2000", "GRoTTA fast", "grotta", "fast", 0.0001, 1),
+        ("imagenet-c-mobilenet_v2-all", "BN", "bn", "paper", 0.1, 0),
+        ("pacs-mobilenet_v2-1000", "GRoTTA+", "grotta+", "paper", 0.1, 0),
     ],
 )
 def test_a_number_is_the_mean_of_its_runs(
@@ -73,6 +78,39 @@ def test_a_number_is_the_mean_of_its_runs(
             errors = cell["domain_errors"].values()
             runs.append(sum(errors) / len(errors))
     assert printed(name, title, column) == pytest.approx(sum(runs) / len(runs), abs=0.0501)
+
+
+def test_a_regret_is_the_distance_to_the_best_of_its_situation() -> None:
+    """The mean and worst regret of two methods, from the records alone."""
+    errors: dict[str, dict[str, float]] = defaultdict(dict)
+    for cell in cells(ROOT / "docs" / "records" / "matrix.jsonl"):
+        spec = {name: value for name, value in cell["spec"].items() if name not in OF_A_METHOD}
+        counted = [error for name, error in cell["domain_errors"].items() if not garbage(name)]
+        row = (cell["spec"]["method"] + " " + cell["spec"]["preset"]).removesuffix(" paper")
+        errors[json.dumps(spec, sort_keys=True)][row] = sum(counted) / len(counted)
+    assert len(errors) == 46
+    for title, row in (("GRoTTA+", "grotta+"), ("LAME", "lame"), ("GRoTTA fast", "grotta fast")):
+        behind = [found[row] - min(found.values()) for found in errors.values()]
+        line = next(line for line in WHICH.splitlines() if line.startswith(f"| {title} |"))
+        mean, worst = map(float, line.split("|")[2:4])
+        assert (mean, worst) == pytest.approx((sum(behind) / len(behind), max(behind)), abs=0.00501)
+
+
+def garbage(domain: str) -> bool:
+    return domain.startswith(("noise", "blank")) or (":" in domain and "pucpr" not in domain and "+" not in domain)
+
+
+def test_every_situation_is_of_one_kind() -> None:
+    shown = [line.split("|") for line in WHICH.split("<!-- records matrix kinds -->")[1].splitlines()]
+    counts = [int(parts[2]) for parts in shown if len(parts) > 4 and parts[2].strip().isdigit()]
+    assert sum(counts) == 46
+
+
+def test_the_example_report_is_there_and_needs_nothing_else() -> None:
+    assert 'href="_static/example-report.html"' in PAGE
+    page = (ROOT / "docs" / "_static" / "example-report.html").read_text()
+    assert "223 cells" in page
+    assert not re.search(r'(?:src|href)="(?!#|data:)', page)
 
 
 @pytest.mark.parametrize("values", [[10.0, 12.5], [23.1, 22.8, 23.9], [1.0, 2.0, 4.0, 8.0], [5.0, 5.5, 4.0, 4.5, 9.0]])
