@@ -187,6 +187,8 @@ def figure(name: str, results: Sequence[CellResult]) -> Figure:
     for gamma in gammas(results):
         here = [r for r in results if r.spec.gamma == gamma]
         lines = {}
+        if len(row_keys(here)) == 1:  # nothing to compare
+            continue
         for key in row_keys(here):
             mine = [r for r in here if row_key(r.spec) == key]
             if key in DRAWN:
