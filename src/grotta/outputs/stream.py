@@ -172,9 +172,11 @@ class StreamPrior(OutputAdaptation):
         keep = self.forgetting**share
         temperature = self._constant("temperatures", self.temperatures, probs)
         neighbours = self._neighbours(len(state["raw"]), probs)
-        usual = self._usual(state, probs, keep)
+        answers = probs.argmax(1)
+        usual = self._usual(state, probs, answers, keep)
 
-        heated = (probs.clamp_min(1e-12).log()[:, None] / temperature[:, None]).softmax(2)  # (B, R, C)
+        logs = probs.clamp_min(1e-12).log()[:, None]
+        heated = (logs / temperature[:, None]).softmax(2)  # (B, R, C)
         answered = torch.lerp(state["bias"], heated.mean(0), 1 - (1 - self.speed) ** share)
         even = 1 / self.num_classes
         bias = time.normalised(answered.clamp(even / MOST_BIAS, even * MOST_BIAS))
@@ -191,8 +193,8 @@ class StreamPrior(OutputAdaptation):
 
         after = {
             **usual.after,
-            **self._predicted(state, probs, expected, keep),
-            **self._overruled(state, probs, labels, keep),
+            **self._predicted(state, probs, answers, expected, keep),
+            **self._overruled(state, logs, answers, labels, keep),
             "bias": answered,
             "raw": raw[-self.window :],
             "labels": remembered[-self.window :],
@@ -205,10 +207,9 @@ class StreamPrior(OutputAdaptation):
         shift = (1 - weight[0]) * (1 - trust[0])
         return Reading(mixed, shift, time.normalised(weight[1:]) @ temperature, before, after)
 
-    def _usual(self, state: Mapping[str, Tensor], probs: Tensor, keep: float) -> Usual:
+    def _usual(self, state: Mapping[str, Tensor], probs: Tensor, answers: Tensor, keep: float) -> Usual:
         """The usual mix of answers, as far as it predicts them better than an even one; the first ones count more."""
         size, classes = len(probs), self.num_classes
-        answers = probs.argmax(1)
         seen = state["seen"] + size
         mean = torch.lerp(
             state["usual"], probs.mean(0), (size / (seen + SAMPLES)).clamp_min(1 - math.exp(-size / USUAL))
@@ -222,10 +223,10 @@ class StreamPrior(OutputAdaptation):
         return Usual(base, {"usual": mean, "usual_evidence": pays, "seen": seen, "unread_evidence": unread})
 
     def _predicted(
-        self, state: Mapping[str, Tensor], probs: Tensor, expected: Tensor, keep: float
+        self, state: Mapping[str, Tensor], probs: Tensor, answers: Tensor, expected: Tensor, keep: float
     ) -> dict[str, Tensor]:
         """How well the mixes that readers expected (B, R, C) predict the answers, and their confusions after these."""
-        expected, answers = _bucketed(expected), probs.argmax(1) % BUCKETS
+        expected, answers = _bucketed(expected), answers % BUCKETS
         explained = time.answer_evidence(expected, answers, _confusion(state["confusion"]))
         even = 1 / self.num_classes
         sure = (probs.amax(1) - even) / (1 - even)  # an answer that says nothing teaches nothing
@@ -235,18 +236,19 @@ class StreamPrior(OutputAdaptation):
             "confusion": keep * state["confusion"] + counts,
         }
 
-    def _overruled(self, state: Mapping[str, Tensor], probs: Tensor, labels: Tensor, keep: float) -> dict[str, Tensor]:
+    def _overruled(
+        self, state: Mapping[str, Tensor], logs: Tensor, answers: Tensor, labels: Tensor, keep: float
+    ) -> dict[str, Tensor]:
         """Whether the answers that readers overrule are those that the network was unsure of.
 
         It is asked at the heat at which the answers are as sure, on average, as a reader finds them right.
         """
-        rows, answers = torch.arange(len(probs), device=probs.device), probs.argmax(1)
-        logs = probs.clamp_min(1e-12).log()[:, None]
-        heats = self._constant("heats", HEATS, probs)
+        rows = torch.arange(len(logs), device=logs.device)
+        heats = self._constant("heats", HEATS, logs)
         kept = labels[rows, :, answers]  # (B, R)
         confidence = keep * state["confidence"] + (logs / heats[:, None]).softmax(2)[rows, :, answers].sum(0)
         all_kept = keep * state["kept"] + kept.sum(0)
-        samples = keep * state["samples"] + len(probs)
+        samples = keep * state["samples"] + len(logs)
         heat = time.matching_heat(all_kept / samples, heats, confidence / samples)
         believed = (logs / heat[:, None]).softmax(2)[rows, :, answers]
         unsuspected = keep * state["unsuspected"] + time.unsuspected(believed, kept)
