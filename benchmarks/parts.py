@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import cycle
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from benchmarks.reference_norm import ReferenceGpreRBN
 from benchmarks.report import Row
 from benchmarks.subjects import images, resnet20, resnet50
 from benchmarks.timing import Times, faster, ratio, take_turns
-from grotta import augment
+from grotta import augment, outputs
 from grotta import functional as GF
 from grotta.memory import CategoryBalancedBank
 from grotta.methods.optimise import make_optimizer
@@ -30,6 +31,7 @@ def measure(rounds: int, big: bool) -> Iterator[Row]:
     yield from augmentation(rounds)
     yield from bank(rounds)
     yield from refinement(rounds, big)
+    yield from stream_output(rounds)
     yield from update(rounds)
 
 
@@ -130,6 +132,23 @@ def refinement(rounds: int, big: bool) -> Iterator[Row]:
     unit = f"% of a ResNet-50 forward of {subject.batch_size}"
     yield Row("Parts", "refinement, B 64, C 1000, d 2048", ratio(times, "ours", "forward") * 100, unit, at_most=3.0)
     yield Row("Parts", "refinement, B 64, C 1000, d 2048", ratio(times, "theirs", "ours"), FASTER)
+
+
+def stream_output(rounds: int) -> Iterator[Row]:
+    """Reading a batch of ten classes in the light of its neighbours in time, against a pass of the ResNet-20."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.randint(10, (32, 2), generator=generator).repeat_interleave(32, 1)
+    logits = torch.randn(32, 64, 10, generator=generator) + 3 * nn.functional.one_hot(labels, 10)
+    batches = cycle(logits.softmax(2))
+    stream = outputs.create("stream", 10)
+
+    def read() -> object:
+        with torch.inference_mode():
+            return stream(next(batches))
+
+    contenders = {"forward": resnet20().forward(torch.channels_last), "read": read}
+    share = ratio(take_turns(contenders, rounds), "read", "forward") * 100
+    yield Row("Parts", "stream output, B 64, C 10", share, "% of a ResNet-20 forward", at_most=3.5)
 
 
 def update(rounds: int) -> Iterator[Row]:
