@@ -1,4 +1,4 @@
-"""GRoTTA+: four readings of one network, weighed by what can be seen of them, and the order of the stream."""
+"""GRoTTA+: several readings of one network, weighed by what can be seen of them, and the order of the stream."""
 
 from typing import Any, ClassVar, NamedTuple
 
@@ -6,15 +6,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from grotta._check import check_at_least, check_in_unit_interval, check_whole
+from grotta._check import check_at_least, check_flag, check_in_unit_interval, check_positive, check_whole
 from grotta.methods.base import Adapter, Batch, Learned, Prediction
+from grotta.methods.fair_training import FairTraining, fair_training
 from grotta.methods.registry import register
 from grotta.methods.track_record import Counts, TrackRecord
 from grotta.nn import gated, iabn
-from grotta.nn.gated_bn import GatedBN1d, Observation, observing
+from grotta.nn.gated_bn import GatedBN1d, Shown, observing
 
 READINGS = ("source", "instance", "bold", "tracked")
-SOURCE, INSTANCE, BOLD, TRACKED = EVERYONE = range(4)
+WITHOUT_STATISTICS = ("source", "tracked")  # of a network without batch normalisation: as it is, and trained
+FIRST_ORDER = ("instance", "tracked", "source", "bold")  # best first, until more is known
+SOURCE = 0  # the first of the readings; the tracked one is the last
 WATCHED = 0.9  # what is kept, over 64 images, of the sums behind the estimated accuracies
 SAMPLES = 64
 NEWS = 0.1  # change of the leaders' mean confidence since all were asked that makes it time to ask them again
@@ -24,7 +27,7 @@ class Seen(NamedTuple):
     """What the experts that were asked make of a batch."""
 
     said: dict[int, Tensor]  # (B, classes), log-probabilities by expert
-    observations: list[tuple[GatedBN1d, Observation]]  # of the tracked norm layers, if they were asked
+    observations: list[tuple[GatedBN1d, Shown]]  # of the tracked norm layers, if they were asked
 
     @property
     def logs(self) -> Tensor:
@@ -34,7 +37,7 @@ class Seen(NamedTuple):
 
 @register("grotta+")
 class GRoTTAPlus(Adapter):
-    """The recommended method: it trains nothing and includes the untouched model.
+    """The recommended method: it includes the untouched model, which leads where nothing has changed.
 
     One set of weights is read in four ways, which differ in their batch normalisation alone:
 
@@ -43,7 +46,8 @@ class GRoTTAPlus(Adapter):
       memory and no time, whatever the labels do;
     - *bold*: the same, where an image differs at all; better where little is left of what the network was trained on;
     - *tracked*: the statistics follow the stream (a gated filter in every layer), at once when a domain changes, slowly
-      where batches are poor samples of the classes; best on fair batches.
+      where batches are poor samples of the classes; and the affine parameters are trained to tell more
+      (:class:`FairTraining`), on a small memory of recent images of all classes.
 
     Their log-probabilities are averaged, each weighted by how far it can be relied on (:class:`TrackRecord`): an expert
     must tell something (not the same about every image), must be sure, and must be constant where labels cluster in
@@ -53,12 +57,15 @@ class GRoTTAPlus(Adapter):
     What its labels explain of a batch is not taken for a new domain: the tracked statistics are corrected by the mean
     of each class, which is learned from the method's own answers.
 
-    A model without batch normalisation is read in one way, as it is, and profits from the order of the stream alone.
+    A model without batch normalisation is read in two ways, as it is and with trained norm layers; without training, or
+    without norm layers, as it is, and it profits from the order of the stream alone.
 
     Args:
-        experts: how many of the four are asked for an answer. With fewer, those that did best when all were last
+        experts: how many of the readings are asked for an answer. With fewer, those that did best when all were last
             asked; about the first batch, all.
-        probe_every: with fewer than four experts, the others are asked too about every n-th batch, when it is learned.
+        probe_every: with fewer than all experts, the others are asked too about every n-th batch, when it is learned.
+        train: train the tracked reading.
+        lr: of the training, with Adam.
         k: by how many standard errors an image must differ to be corrected (instance) ...
         bold_k: ... and the same of the bold reading.
         memory: share of what was seen of the experts that is kept over 64 images.
@@ -78,8 +85,8 @@ class GRoTTAPlus(Adapter):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "official": {},
-        "fast": {"experts": 2, "probe_every": 8},
-        "lite": {"experts": 1, "probe_every": 48},
+        "fast": {"experts": 2, "probe_every": 8, "train": False},
+        "lite": {"experts": 1, "probe_every": 48, "train": False},
     }
     contains_source = True
     order: Tensor
@@ -92,6 +99,8 @@ class GRoTTAPlus(Adapter):
         *,
         experts: int = 4,
         probe_every: int = 8,
+        train: bool = True,
+        lr: float = 1e-3,
         k: float = 5.0,
         bold_k: float = 1.0,
         memory: float = 0.35,
@@ -103,6 +112,8 @@ class GRoTTAPlus(Adapter):
         if self.experts > len(READINGS):
             raise ValueError(f"experts must be at most {len(READINGS)}, got {experts}")
         self.probe_every = check_whole("probe_every", probe_every, at_least=1)
+        self.trains = check_flag("train", train)
+        self.lr = check_positive("lr", lr)
         self.k = check_at_least("k", k, 0)
         self.bold_k = check_at_least("bold_k", bold_k, 0)
         self.keeps = check_in_unit_interval("memory", memory)
@@ -111,26 +122,45 @@ class GRoTTAPlus(Adapter):
     def build(self) -> None:
         """The readings, on one set of weights, and their agreement so far."""
         norms = [m for m in self.model.modules() if isinstance(m, _BatchNorm)]
+        has_statistics = all(m.running_mean is not None for m in norms)
         self.source = self.fixed_network()
-        self.single = not norms or any(m.running_mean is None for m in norms)
+        self.trainer: FairTraining | None = None
+        if has_statistics and (norms or self.trains):
+            self.tracked = self.network(gated(self.num_classes)).requires_grad_(False)
+            if self.trains:
+                self._build_trainer()
+        self.single = not has_statistics or (not norms and self.trainer is None)
         if self.single:
             return
-        self.instance = self.fixed_network(iabn(self.k))
-        self.bold = self.fixed_network(iabn(self.bold_k))
-        self.tracked = self.network(gated(self.num_classes)).requires_grad_(False)
-        self.record = TrackRecord(len(READINGS), self.num_classes, device=self.device, dtype=self.wide)
-        self.register_buffer("order", torch.tensor([INSTANCE, TRACKED, SOURCE, BOLD], device="cpu"))  # best first
+        self.readings = READINGS if norms else WITHOUT_STATISTICS
+        if norms:
+            self.instance = self.fixed_network(iabn(self.k))
+            self.bold = self.fixed_network(iabn(self.bold_k))
+        self.record = TrackRecord(len(self.readings), self.num_classes, device=self.device, dtype=self.wide)
+        order = [self.readings.index(name) for name in FIRST_ORDER if name in self.readings]
+        self.register_buffer("order", torch.tensor(order, device="cpu"))  # best first
         # Images, their confidence, and of those that the source was asked about: how many, and how often it agreed.
         self.register_buffer("watched", torch.zeros(4, device=self.device, dtype=self.wide))
         # How sure those who lead were when all were last asked, how sure they are lately, and the images since.
         self.register_buffer("probed", torch.zeros(3, device=self.device, dtype=self.wide))
 
+    def _build_trainer(self) -> None:
+        factory = {"device": self.device, "dtype": self.wide}
+        self.trainer = fair_training(self.tracked, self.num_classes, self.lr, **factory)
+        if self.trainer is not None:
+            self.memory, self.optimizer = self.trainer.memory, self.trainer.optimizer
+
+    @property
+    def asks_all(self) -> bool:
+        """Whether every reading is asked about every batch."""
+        return self.experts >= len(self.readings)
+
     def infer(self, inputs: Tensor) -> Prediction:
         """Ask the experts and pool what they say."""
         if self.single:
             return Prediction(*self.source(inputs))
-        everyone = self.experts == len(READINGS) or self.step == 0  # nobody leads yet
-        asked = list(EVERYONE) if everyone else sorted(self.order[: self.experts].tolist())
+        everyone = self.asks_all or self.step == 0  # nobody leads yet
+        asked = list(range(len(self.readings))) if everyone else sorted(self.order[: self.experts].tolist())
         seen, features = self._ask(asked, inputs, Seen({}, []))
         with torch.autocast(self.device.type, enabled=False):
             counts = self._record_after(seen.logs) if everyone else self.record.counts()
@@ -139,21 +169,21 @@ class GRoTTAPlus(Adapter):
         return Prediction(pooled, features, extra=seen)
 
     def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
-        """Move the tracked statistics and the record on; when it is time, ask those who were not asked."""
+        """Move the tracked statistics and the record on, and train; when it is time, ask those who were not asked."""
         if self.single:
             return Learned()
         seen = prediction.extra
         assert isinstance(seen, Seen)
-        probes = self.experts == len(READINGS) or self._time_to_ask(prediction.logits)
-        if probes and (others := [expert for expert in EVERYONE if expert not in seen.said]):
+        probes = self.asks_all or self._time_to_ask(prediction.logits)
+        if probes and (others := [expert for expert in range(len(self.readings)) if expert not in seen.said]):
             seen, _ = self._ask(others, batch.inputs, seen)
-        for layer, observation in seen.observations:
-            layer.move(observation, probs)
+        for layer, shown in seen.observations:
+            layer.move(shown, probs)
         with torch.autocast(self.device.type, enabled=False):
             if probes:
                 self.record.take(self._record_after(seen.logs))
             weights = self.record.counts().weights()
-            if probes and self.experts < len(READINGS):
+            if probes and not self.asks_all:
                 best = weights.argsort(descending=True)
                 self.order.copy_(best)
                 lead = best[: self.experts]
@@ -161,9 +191,12 @@ class GRoTTAPlus(Adapter):
                 self.probed[:2] = pooled.softmax(1).amax(1).mean()
                 self.probed[2] = 0
             self._watch(probs, seen.said.get(SOURCE))
+        loss = self._train(batch, probs)
         images, confidence, compared, agreed = self.watched
         return Learned(
-            adapted=bool(seen.observations),
+            adapted=bool(seen.observations) or loss is not None,
+            loss=loss,
+            bank_size=None if self.memory is None else len(self.memory),
             numbers={
                 "estimated_accuracy": confidence / images,
                 "source_accuracy": agreed / compared.clamp_min(1e-6),
@@ -171,16 +204,26 @@ class GRoTTAPlus(Adapter):
             },
         )
 
+    def _train(self, batch: Batch, probs: Tensor) -> Tensor | None:
+        """Remember the batch, of which ``probs`` went out; when it is time, train the tracked reading."""
+        if self.trainer is None:
+            return None
+        self.trainer.remember(batch.images, probs)
+        if not self.trainer.is_due:
+            return None
+        images, _ = self.trainer.memory.contents()
+        return self.trainer.step(self.to_input(images))
+
     def _ask(self, experts: list[int], inputs: Tensor, before: Seen) -> tuple[Seen, Tensor]:
         """What was seen ``before``, with what ``experts`` make of ``inputs``; and the features of the last of them."""
         seen = Seen(dict(before.said), before.observations)
         for expert in experts:
-            if expert == TRACKED:
+            if expert == len(self.readings) - 1:
                 with observing(self._labels_so_far(seen)) as observations:
                     logits, features = self.tracked(inputs)
                 seen = seen._replace(observations=observations)
             else:
-                logits, features = (self.source, self.instance, self.bold)[expert](inputs)
+                logits, features = getattr(self, self.readings[expert])(inputs)
             with torch.autocast(self.device.type, enabled=False):
                 seen.said[expert] = logits.to(self.wide).log_softmax(1)
         return seen, features
@@ -193,7 +236,7 @@ class GRoTTAPlus(Adapter):
         if not seen.said:
             return None
         with torch.autocast(self.device.type, enabled=False):
-            weights = self.record.counts().weights()[[*sorted(seen.said), TRACKED]]
+            weights = self.record.counts().weights()[[*sorted(seen.said), len(self.readings) - 1]]
             others = weights[:-1]
             share = (2 * others.sum() / weights.sum()).clamp(0, 1)
             pooled = torch.einsum("e,bec->bc", others / others.sum(), seen.logs)
@@ -212,7 +255,7 @@ class GRoTTAPlus(Adapter):
 
     def _record_after(self, logs: Tensor) -> Counts:
         """The experts' record after a batch of which all of them said ``logs``."""
-        if self.experts == len(READINGS):
+        if self.asks_all:
             return self.record.counts().after(logs, self.keeps, len(logs))
         images = float(self.probed[2].clamp_min(len(logs)))  # a probe stands for the batches since the one before
         return self.record.counts().after(logs, self.keeps, images, following=False)

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from grotta.nn.norm_base import AdaptiveNorm
+from grotta.nn.robust_bn import preserve_gradient
 from grotta.nn.statistics import channel_statistics
 
 SAMPLES = 64  # speeds are per this many images, whatever the size of a batch
@@ -21,17 +22,47 @@ FIRST_NOISE = 2.0  # the noise at first, in units of that of a fair batch
 MOST = 0.9  # of the way to the statistics of a batch, at once
 MOST_CLASSES = 100  # beyond this many, classes share offsets, which bounds their size
 OFFSETS_FADE = 0.98  # what is kept of an offset's weight over SAMPLES images
+FEW = 16  # images: fewer are no sample, and wait for those of the next batches
 LEAST_VAR = 0.1  # of a batch's variance, whatever its classes are taken to explain
 
 
 class Observation(NamedTuple):
-    """What a batch of ``size`` images shows to one layer."""
+    """What ``size`` images show to one layer."""
 
     mean: Tensor  # (C,)
     var: Tensor  # (C,), biased
-    spread: Tensor  # how much the means of its images differ, in units of the variance; 0-dim
+    between: Tensor  # (C,), of the means of the images, biased
     size: int
+    mix: Tensor | None = None  # (K,), of their classes, where these are known
+
+
+class Shown(NamedTuple):
+    """What one batch shows to one layer, image by image."""
+
+    mean: Tensor  # (C,)
+    var: Tensor  # (C,), biased
     images: Tensor  # (B, C), the mean of each image
+
+    def observation(self, labels: Tensor | None = None) -> Observation:
+        """All of it together, with the mix of the images' ``labels`` (B, K)."""
+        between = self.images.var(0, correction=0)
+        return Observation(self.mean, self.var, between, len(self.images), None if labels is None else labels.mean(0))
+
+
+def pooled(first: Observation, second: Observation) -> Observation:
+    """What the images of two observations show together."""
+    size = first.size + second.size
+    share = second.size / size
+    mean = torch.lerp(first.mean, second.mean, share)
+    apart = share * (1 - share) * (second.mean - first.mean).square()
+    known = first.mix is not None and second.mix is not None
+    return Observation(
+        mean,
+        torch.lerp(first.var, second.var, share) + apart,
+        torch.lerp(first.between, second.between, share) + apart,
+        size,
+        torch.lerp(first.mix, second.mix, share) if known else None,  # type: ignore[arg-type]
+    )
 
 
 class Gate(NamedTuple):
@@ -56,10 +87,11 @@ def follow(gate: Gate, seen: Observation, eps: float) -> Gate:
     one): the squared distance of its mean is added, as far as that is noise and not news.
     """
     scale = gate.var + eps
+    spread = (seen.between / scale).mean() * (seen.size / max(seen.size - 1, 1))  # of images, not of their sample
     surprise = ((seen.mean - gate.mean).square() / scale).mean()
     surprise = surprise + 0.5 * ((seen.var + eps) / scale).log().square().mean()
     first = gate.noise == 0
-    start = FIRST_NOISE * (seen.spread if seen.size > 1 else surprise)
+    start = FIRST_NOISE * (spread if seen.size > 1 else surprise)
     per_image = torch.where(first, start.clamp_min(1e-6 * seen.size), gate.noise)
     noise = per_image / seen.size
     news = torch.maximum(surprise - noise, gate.uncertainty)
@@ -73,7 +105,7 @@ def follow(gate: Gate, seen: Observation, eps: float) -> Gate:
         torch.lerp(gate.mean, seen.mean, gain),
         torch.lerp(gate.var, seen.var + apart, gain),
         (1 - gain) * uncertainty + DRIFT * share * per_image / SAMPLES,
-        torch.maximum(torch.where(first, per_image, learned), 0.5 * seen.spread),
+        torch.maximum(torch.where(first, per_image, learned), 0.5 * spread),
     )
 
 
@@ -84,33 +116,36 @@ class Offsets(NamedTuple):
     images: Tensor  # (K,)
 
 
-def rebalanced(seen: Observation, labels: Tensor, offsets: Offsets) -> Observation:
-    """What the batch would have shown if every class had its equal share.
+def rebalanced(seen: Observation, offsets: Offsets) -> Observation:
+    """What the images would have shown if every class had its equal share; as they are if the mix is not known.
 
     A batch of few classes differs from the stream's statistics because of its classes, not because the world has
     changed. With the classes' offsets known, its mean is put right by the offset of its own mix, and its variance by
     the spread between classes that it lacks.
 
     Args:
-        seen: the observation of a batch.
-        labels: (B, K), probabilities of the classes of its images.
+        seen: the observation.
         offsets: of all classes; those of which nothing has been seen are taken to be zero.
     """
+    if seen.mix is None:
+        return seen
     offset = offsets.mean * (offsets.images / (offsets.images + 1))[:, None]
-    mix = labels.mean(0)
-    own, usual = mix @ offset, offset.mean(0)
-    lacking = (offset.square().mean(0) - usual.square()) - (mix @ offset.square() - own.square())
+    own, usual = seen.mix @ offset, offset.mean(0)
+    lacking = (offset.square().mean(0) - usual.square()) - (seen.mix @ offset.square() - own.square())
     return seen._replace(mean=seen.mean - (own - usual), var=torch.maximum(seen.var + lacking, LEAST_VAR * seen.var))
 
 
 class GatedBN1d(AdaptiveNorm):
     """Gated batch normalisation of (B, C) or (B, C, L).
 
-    Inside ``observing()`` a batch is normalised by the statistics as it would move them, and its observation is handed
-    to whoever observes; elsewhere by the statistics as they are. They only move when :meth:`move` is called.
+    Inside ``observing()`` a batch is normalised by the statistics as it would move them, and what it shows is handed
+    to whoever observes; elsewhere by the statistics as they are. They only move when :meth:`move` is called, and only
+    when there are enough images: what a small batch shows waits for the next ones.
 
-    With ``num_classes``, and labels for a batch, the batch is :func:`rebalanced` first; the classes' offsets are
+    With ``num_classes``, and labels for a batch, what is seen is :func:`rebalanced` first; the classes' offsets are
     learned from the same labels.
+
+    Where it is trained, gradients have the form of training-mode batch normalisation, whatever the statistics.
     """
 
     ranks: tuple[int, ...] = (2, 3)
@@ -118,6 +153,9 @@ class GatedBN1d(AdaptiveNorm):
     noise: Tensor
     offsets: Tensor
     offset_images: Tensor
+    waiting: Tensor
+    waiting_mix: Tensor
+    waiting_images: Tensor
 
     def __init__(
         self, num_features: int, *, eps: float = 1e-5, affine: bool = True, num_classes: int = 0, **factory: Any
@@ -128,6 +166,9 @@ class GatedBN1d(AdaptiveNorm):
         self.register_buffer("noise", torch.zeros((), **factory))
         self.register_buffer("offsets", torch.zeros(classes, num_features, **factory))
         self.register_buffer("offset_images", torch.zeros(classes, **factory))
+        self.register_buffer("waiting", torch.zeros(3, num_features, **factory))  # mean, var, between
+        self.register_buffer("waiting_mix", torch.zeros(classes, **factory))
+        self.register_buffer("waiting_images", torch.zeros((), dtype=torch.int64, device="cpu"))
 
     @property
     def gate(self) -> Gate:
@@ -141,49 +182,64 @@ class GatedBN1d(AdaptiveNorm):
         gate = self.gate
         observer: _Observer | None = getattr(_open, "observer", None)
         if observer is not None:
-            seen = self._observe(x)
-            observer.seen.append((self, seen))
-            gate = follow(gate, self._rebalanced(seen, observer.labels), self.eps)
+            shown = self._observe(x)
+            observer.seen.append((self, shown))
+            gate = self._after(self._with_those_waiting(shown.observation(self._folded(observer.labels))))
+        elif torch.is_grad_enabled() and (x.requires_grad or (self.weight is not None and self.weight.requires_grad)):
+            return preserve_gradient(x, self.weight, self.bias, channel_statistics(x), gate[:2], self.eps)
         return F.batch_norm(x, gate.mean, gate.var, self.weight, self.bias, False, 0.0, self.eps)
 
-    def move(self, seen: Observation, labels: Tensor | None = None) -> None:
-        """Move the statistics, and the offsets if there are ``labels`` (B, K), by an observation."""
-        with torch.no_grad(), torch.autocast(seen.mean.device.type, enabled=False):
-            for own, new in zip(self.gate, follow(self.gate, self._rebalanced(seen, labels), self.eps)):
-                own.copy_(new)
-            if labels is not None and len(self.offsets) and len(seen.images) % len(labels) == 0:
-                labels = self._folded(labels)
-                rows = (len(labels), -1, len(self.running_mean))  # some models flatten (B, tokens, C)
-                images = seen.images.reshape(rows).mean(1)
-                before = self.offset_images * OFFSETS_FADE ** (seen.size / SAMPLES)
-                after = before + labels.sum(0)
-                shown = labels.T @ (images - self.running_mean)
-                sums = self.offsets * before[:, None] + shown
-                self.offsets.copy_(sums / after.clamp_min(torch.finfo(after.dtype).tiny)[:, None])
-                self.offset_images.copy_(after)
+    def move(self, shown: Shown, labels: Tensor | None = None) -> None:
+        """Move the statistics, and the offsets if there are ``labels`` (B, K), by what a batch has shown."""
+        with torch.no_grad(), torch.autocast(shown.mean.device.type, enabled=False):
+            labels = self._folded(labels)
+            seen = self._with_those_waiting(shown.observation(labels))
+            if seen.size < FEW:
+                self._let_wait(seen)
+            else:
+                for own, new in zip(self.gate, self._after(seen)):
+                    own.copy_(new)
+                self.waiting_images.zero_()
+            if labels is not None and len(shown.images) % len(labels) == 0:
+                self._learn_offsets(shown, labels)
 
-    def _rebalanced(self, seen: Observation, labels: Tensor | None) -> Observation:
-        if labels is None or not len(self.offsets):
-            return seen
-        with torch.autocast(labels.device.type, enabled=False):  # statistics are not for half precision
-            return rebalanced(seen, self._folded(labels), Offsets(self.offsets, self.offset_images))
+    def _after(self, seen: Observation) -> Gate:
+        with torch.autocast(seen.mean.device.type, enabled=False):  # statistics are not for half precision
+            return follow(self.gate, rebalanced(seen, Offsets(self.offsets, self.offset_images)), self.eps)
 
-    def _folded(self, labels: Tensor) -> Tensor:
-        """Labels in the layer's precision, classes that share an offset added up."""
-        labels = labels.to(self.offsets.dtype)
+    def _with_those_waiting(self, seen: Observation) -> Observation:
+        size = int(self.waiting_images)
+        return pooled(Observation(*self.waiting, size, self.waiting_mix), seen) if size else seen
+
+    def _let_wait(self, seen: Observation) -> None:
+        self.waiting.copy_(torch.stack((seen.mean, seen.var, seen.between)))
+        if seen.mix is not None:
+            self.waiting_mix.copy_(seen.mix)
+        self.waiting_images.fill_(seen.size)
+
+    def _learn_offsets(self, shown: Shown, labels: Tensor) -> None:
+        rows = (len(labels), -1, len(self.running_mean))  # some models flatten (B, tokens, C)
+        images = shown.images.reshape(rows).mean(1)
+        before = self.offset_images * OFFSETS_FADE ** (len(shown.images) / SAMPLES)
+        after = before + labels.sum(0)
+        sums = self.offsets * before[:, None] + labels.T @ (images - self.running_mean)
+        self.offsets.copy_(sums / after.clamp_min(torch.finfo(after.dtype).tiny)[:, None])
+        self.offset_images.copy_(after)
+
+    def _folded(self, labels: Tensor | None) -> Tensor | None:
+        """Labels in the layer's precision, classes that share an offset added up; None if there are no offsets."""
         kept = len(self.offsets)
+        if labels is None or not kept:
+            return None
+        labels = labels.to(self.offsets.dtype)
         if labels.shape[1] == kept:
             return labels
         place = torch.arange(labels.shape[1], device=labels.device) % kept
         return labels.new_zeros(len(labels), kept).index_add_(1, place, labels)
 
-    def _observe(self, x: Tensor) -> Observation:
+    def _observe(self, x: Tensor) -> Shown:
         mean, var = (v.to(self.running_mean.dtype) for v in channel_statistics(x))
-        images = (x.flatten(2).mean(2) if x.ndim > 2 else x).to(mean.dtype)
-        if len(x) == 1:
-            return Observation(mean, var, torch.zeros_like(self.noise), 1, images)
-        spread = (images.var(0) / (self.running_var + self.eps)).mean()
-        return Observation(mean, var, spread, len(x), images)
+        return Shown(mean, var, (x.flatten(2).mean(2) if x.ndim > 2 else x).to(mean.dtype))
 
 
 class GatedBN2d(GatedBN1d):
@@ -201,7 +257,7 @@ class GatedBN2d(GatedBN1d):
 
 
 class _Observer(NamedTuple):
-    seen: list[tuple[GatedBN1d, Observation]]
+    seen: list[tuple[GatedBN1d, Shown]]
     labels: Tensor | None
 
 
@@ -209,7 +265,7 @@ _open = threading.local()
 
 
 @contextlib.contextmanager
-def observing(labels: Tensor | None = None) -> Iterator[list[tuple[GatedBN1d, Observation]]]:
+def observing(labels: Tensor | None = None) -> Iterator[list[tuple[GatedBN1d, Shown]]]:
     """Collect, in this thread, what the gated layers of the networks that run in here see.
 
     ``labels`` (B, K) are the probable classes of the batch that they are shown, if these are known.

@@ -95,6 +95,25 @@ class _ThroughAlpha(torch.autograd.Function):
         return grad_x, (along * inv_g if needs_weight else None), (total if needs_bias else None), None, None
 
 
+def preserve_gradient(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    batch: tuple[Tensor, Tensor],
+    used: tuple[Tensor, Tensor],
+    eps: float,
+) -> Tensor:
+    """Batch normalisation by the mean and variance that are ``used``, with the gradient of training mode.
+
+    ``batch`` are those of ``x`` itself.
+    """
+    statistics = _Statistics(*batch, *used, eps)
+    if torch.compiler.is_compiling():
+        return _as_training_mode(x, weight, bias, statistics)
+    out: Tensor = _GradientPreserving.apply(x, weight, bias, statistics)  # type: ignore[no-untyped-call]
+    return out
+
+
 def _as_training_mode(x: Tensor, weight: Tensor | None, bias: Tensor | None, statistics: _Statistics) -> Tensor:
     """The same as training-mode batch normalisation with weight gamma s_b/s_g and bias gamma (mu_b - mu_g)/s_g + beta.
 
@@ -157,11 +176,8 @@ class RobustBatchNorm(AdaptiveNorm):
         if self.tracking:
             self._track(*batch)
         # A later batch moves the buffers in place; the backward of this one uses only what it derived from them.
-        statistics = _Statistics(*batch, self.running_mean, self.running_var, self.eps)
-        if torch.compiler.is_compiling():
-            return _as_training_mode(x, self.weight, self.bias, statistics)
-        out: Tensor = _GradientPreserving.apply(x, self.weight, self.bias, statistics)  # type: ignore[no-untyped-call]
-        return out
+        used = (self.running_mean, self.running_var)
+        return preserve_gradient(x, self.weight, self.bias, batch, used, self.eps)
 
     def _depends_on_trained(self, x: Tensor) -> bool:
         return x.requires_grad or (self.weight is not None and self.weight.requires_grad)

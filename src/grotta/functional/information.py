@@ -1,0 +1,36 @@
+"""Mutual information of image and answer as an objective, and whether a stream is one that it may be used on."""
+
+import torch
+from torch import Tensor
+
+from grotta.functional.losses import softmax_entropy
+
+EVEN, UNEVEN = 1.5, 2.0  # times as often as by chance two answers agree: up to here all is well, from here nothing
+
+
+def information_loss(logits: Tensor) -> Tensor:
+    """Minus the mutual information of image and answer: mean entropy less the entropy of the mean; (B, C) to 0-dim.
+
+    Going down it, answers become sure without becoming all the same, where going down the entropy alone may end. It
+    takes the batch to be an even sample of the classes.
+
+    >>> information_loss(torch.tensor([[9.0, -9.0], [-9.0, 9.0]])), information_loss(torch.zeros(2, 2)).abs()
+    (tensor(-0.6931), tensor(0.))
+    """
+    mean = logits.softmax(-1).mean(0)
+    return softmax_entropy(logits).mean() + (mean * mean.clamp_min(1e-9).log()).sum()
+
+
+def evenness(answered: Tensor) -> Tensor:
+    """How far all classes can be taken to occur, from how often each was the answer: (C,) counts to 0-dim in [0, 1].
+
+    Two answers out of C classes agree by chance with probability 1/C. Up to 1.5 times that often is 1, from twice on
+    0: most of the classes are then missing, or the answers are not to be believed. Pairs are counted without
+    those of an answer with itself, so that many classes do not look uneven only because few images have been seen.
+
+    >>> evenness(torch.tensor([50.0, 50.0, 50.0, 50.0])), evenness(torch.tensor([100.0, 100.0, 0.0, 0.0]))
+    (tensor(1.), tensor(0.0101))
+    """
+    images = answered.sum()
+    alike = (answered.square().sum() - images).clamp_min(0) / (images * (images - 1)).clamp_min(1e-6)
+    return ((UNEVEN - len(answered) * alike) / (UNEVEN - EVEN)).clamp(0, 1)
