@@ -134,7 +134,7 @@ def test_evidence_for_a_scale_is_what_neighbours_predict_beyond_the_base():
 def test_the_running_mix_is_the_mean_before_each_answer():
     generator = torch.Generator().manual_seed(5)
     mean, probs = rows(generator, 3), rows(generator, 6, 3)
-    mixes = sp.running_mix(mean, probs, 40.0)
+    mixes = sp.running_mix(mean, probs, sp.running_weights(len(probs), 40.0, probs))
     for i in range(6):
         torch.testing.assert_close(mixes[i], mean)
         mean = math.exp(-1 / 40) * mean + (1 - math.exp(-1 / 40)) * probs[i]

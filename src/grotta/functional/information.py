@@ -1,6 +1,5 @@
 """Mutual information of image and answer as an objective, and whether a stream is one that it may be used on."""
 
-import torch
 from torch import Tensor
 
 from grotta.functional.losses import softmax_entropy

@@ -42,8 +42,13 @@ def local_mix(weights: Tensor, trust: Tensor, labels: Tensor, base: Tensor) -> T
         labels: (n, R, C), of the remembered and the new samples.
         base: (R, C), the mix that does not change.
     """
-    kernel = torch.einsum("s,sbn->bn", trust[1:], weights)
+    kernel = _trusted(weights, trust)
     return (kernel @ labels.flatten(1)).view(-1, *base.shape) + (1 - kernel.sum(1))[:, None, None] * base
+
+
+def _trusted(weights: Tensor, trust: Tensor) -> Tensor:
+    """One kernel (B, n) of those of all time scales, as far as each is trusted."""
+    return (trust[1:] @ weights.flatten(1)).view(weights.shape[1:])
 
 
 def settle_labels(
@@ -56,9 +61,9 @@ def settle_labels(
     share one mix; where mixes differ, sample j is read with its own mix and not with that of its neighbour i.
     """
     # What does not change from round to round is computed once: the past, and the base.
-    known = local_mix(weights[:, :, : len(past)], trust, past, base)
-    kernel = torch.einsum("s,sbn->bn", trust[1:], weights[:, :, len(past) :])
-    known = (known - kernel.sum(1)[:, None, None] * base).flatten(1)
+    both = _trusted(weights, trust)
+    known = both[:, : len(past)] @ past.flatten(1) + (1 - both.sum(1))[:, None] * base.flatten()
+    kernel = both[:, len(past) :]
     labels = normalised(likelihood)
     for _ in range(rounds):
         labels = normalised(likelihood * torch.addmm(known, kernel, labels.flatten(1)).view_as(labels))
@@ -81,22 +86,35 @@ def scale_evidence(likelihood: Tensor, weights: Tensor, raw: Tensor, base: Tenso
     return ((likelihood * mix).sum(2).clamp_min(_TINY).log() - none).sum(1)
 
 
-def running_mix(before: Tensor, probs: Tensor, span: float) -> Tensor:
+class Running(NamedTuple):
+    """What a running mean is made of just before each of B answers."""
+
+    answers: Tensor  # (B, B), how much of it is each of the answers
+    before: Tensor  # (B, 1), how much is left of the mean before them
+
+
+def running_weights(batch: int, span: float, like: Tensor) -> Running:
+    """Those of a running mean of which a sample counts 1/e after ``span`` others; of the type of ``like``."""
+    position = torch.arange(batch, device=like.device, dtype=like.dtype)
+    distance = position[:, None] - position
+    kernel = (1 - math.exp(-1 / span)) * torch.exp((1 - distance) / span) * (distance > 0)
+    return Running(kernel, torch.exp(-position / span)[:, None])
+
+
+def running_mix(before: Tensor, probs: Tensor, weights: Running) -> Tensor:
     """The running mean of answers just before each of them: (B, C).
 
     Args:
-        before: (C,), the mean before the batch, of about ``span`` samples.
+        before: (C,), the mean before the batch.
         probs: (B, C), the answers.
-        span: samples after which one counts 1/e.
+        weights: as :func:`running_weights` gives them.
 
-    >>> running_mix(torch.tensor([1.0, 0.0]), torch.tensor([[0.0, 1.0]] * 2), span=1.0)
+    >>> probs = torch.tensor([[0.0, 1.0]] * 2)
+    >>> running_mix(torch.tensor([1.0, 0.0]), probs, running_weights(2, 1.0, probs))
     tensor([[1.0000, 0.0000],
             [0.3679, 0.6321]])
     """
-    position = torch.arange(len(probs), device=probs.device, dtype=probs.dtype)
-    distance = position[:, None] - position
-    kernel = (1 - math.exp(-1 / span)) * torch.exp((1 - distance) / span) * (distance > 0)
-    return kernel @ probs + torch.exp(-position / span)[:, None] * before
+    return torch.addmm(weights.before * before, weights.answers, probs)
 
 
 def answer_evidence(mix: Tensor, answers: Tensor, confusion: Tensor) -> Tensor:
@@ -107,8 +125,8 @@ def answer_evidence(mix: Tensor, answers: Tensor, confusion: Tensor) -> Tensor:
         answers: class indices.
         confusion: (R, C, C), row y: how the network answers samples of label y; rows sum to 1.
     """
-    columns = confusion[:, :, answers]  # (R, C, B)
-    return torch.einsum("brc,rcb->br", mix, columns).clamp_min(_TINY).log().sum(0)
+    columns = confusion[:, :, answers].permute(2, 0, 1)  # (B, R, C)
+    return (mix * columns).sum(2).clamp_min(_TINY).log().sum(0)
 
 
 def matching_heat(target: Tensor, heats: Tensor, confidence: Tensor) -> Tensor:

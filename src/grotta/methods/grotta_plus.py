@@ -196,7 +196,7 @@ class GRoTTAPlus(Adapter):
         return Learned(
             adapted=bool(seen.observations) or loss is not None,
             loss=loss,
-            bank_size=None if self.memory is None else len(self.memory),
+            bank_size=None if self.trainer is None else len(self.trainer.memory),
             numbers={
                 "estimated_accuracy": confidence / images,
                 "source_accuracy": agreed / compared.clamp_min(1e-6),

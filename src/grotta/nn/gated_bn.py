@@ -41,12 +41,13 @@ class Shown(NamedTuple):
 
     mean: Tensor  # (C,)
     var: Tensor  # (C,), biased
+    between: Tensor  # (C,), of the means of the images, biased
     images: Tensor  # (B, C), the mean of each image
 
     def observation(self, labels: Tensor | None = None) -> Observation:
         """All of it together, with the mix of the images' ``labels`` (B, K)."""
-        between = self.images.var(0, correction=0)
-        return Observation(self.mean, self.var, between, len(self.images), None if labels is None else labels.mean(0))
+        mix = None if labels is None else labels.mean(0)
+        return Observation(self.mean, self.var, self.between, len(self.images), mix)
 
 
 def pooled(first: Observation, second: Observation) -> Observation:
@@ -209,7 +210,10 @@ class GatedBN1d(AdaptiveNorm):
 
     def _with_those_waiting(self, seen: Observation) -> Observation:
         size = int(self.waiting_images)
-        return pooled(Observation(*self.waiting, size, self.waiting_mix), seen) if size else seen
+        if not size:
+            return seen
+        mean, var, between = self.waiting
+        return pooled(Observation(mean, var, between, size, self.waiting_mix), seen)
 
     def _let_wait(self, seen: Observation) -> None:
         self.waiting.copy_(torch.stack((seen.mean, seen.var, seen.between)))
@@ -239,7 +243,8 @@ class GatedBN1d(AdaptiveNorm):
 
     def _observe(self, x: Tensor) -> Shown:
         mean, var = (v.to(self.running_mean.dtype) for v in channel_statistics(x))
-        return Shown(mean, var, (x.flatten(2).mean(2) if x.ndim > 2 else x).to(mean.dtype))
+        images = (x.flatten(2).mean(2) if x.ndim > 2 else x).to(mean.dtype)
+        return Shown(mean, var, (images - mean).square().mean(0), images)
 
 
 class GatedBN2d(GatedBN1d):

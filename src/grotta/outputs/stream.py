@@ -15,7 +15,7 @@ from grotta.outputs.registry import register
 
 SAMPLES = 64  # rates, forgetting and penalties are per this many samples, whatever the size of a batch
 BUCKETS = 256  # classes share rows of the confusion beyond this many, which bounds its size
-USUAL = 512  # samples that the usual mix of answers is a mean of
+USUAL = 256  # samples that the usual mix of answers is a mean of
 # In nats per SAMPLES samples, times the logarithm of the number of classes.
 SHIFT_COSTS = 2.0  # what a time scale must gain, against a mix that does not change
 READING_COSTS = 1.0  # what a reader must gain, against answers that go out as they came
@@ -108,7 +108,7 @@ class StreamPrior(OutputAdaptation):
         self.rounds = check_whole("rounds", rounds, at_least=1)
         self.forgetting = check_in_unit_interval("forgetting", forgetting)
         self._constants: dict[str, Tensor] = {}
-        self._kernels: tuple[tuple[object, ...], time.Neighbours] | None = None
+        self._kernels: tuple[tuple[object, ...], time.Neighbours, time.Running] | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -171,9 +171,9 @@ class StreamPrior(OutputAdaptation):
         share = len(probs) / SAMPLES
         keep = self.forgetting**share
         temperature = self._constant("temperatures", self.temperatures, probs)
-        neighbours = self._neighbours(len(state["raw"]), probs)
+        neighbours, running = self._weights_in_time(len(state["raw"]), probs)
         answers = probs.argmax(1)
-        usual = self._usual(state, probs, answers, keep)
+        usual = self._usual(state, probs, answers, running, keep)
 
         logs = probs.clamp_min(1e-12).log()[:, None]
         heated = (logs / temperature[:, None]).softmax(2)  # (B, R, C)
@@ -203,11 +203,13 @@ class StreamPrior(OutputAdaptation):
         read = self._read_evidence(after)
         after["answer_evidence"] += _bounded(read, MOST_SHIFT) - read
         weight = self._weigh(after)
-        mixed = weight[0] * probs + torch.einsum("r,brc->bc", weight[1:], labels)
+        mixed = weight[0] * probs + weight[1:] @ labels
         shift = (1 - weight[0]) * (1 - trust[0])
         return Reading(mixed, shift, time.normalised(weight[1:]) @ temperature, before, after)
 
-    def _usual(self, state: Mapping[str, Tensor], probs: Tensor, answers: Tensor, keep: float) -> Usual:
+    def _usual(
+        self, state: Mapping[str, Tensor], probs: Tensor, answers: Tensor, running: time.Running, keep: float
+    ) -> Usual:
         """The usual mix of answers, as far as it predicts them better than an even one; the first ones count more."""
         size, classes = len(probs), self.num_classes
         seen = state["seen"] + size
@@ -217,7 +219,7 @@ class StreamPrior(OutputAdaptation):
         gained = (state["usual"].clamp_min(1e-6) * classes).log()[answers].sum()
         pays = (keep * state["usual_evidence"] + gained).clamp(-MOST_SHIFT, MOST_SHIFT)
         base = time.normalised(torch.lerp(torch.full_like(mean, 1 / classes), mean, pays.sigmoid()))
-        mixes = time.running_mix(torch.lerp(base, state["usual"], pays.sigmoid()), probs, USUAL)
+        mixes = time.running_mix(torch.lerp(base, state["usual"], pays.sigmoid()), probs, running)
         foreseen = ((1 - SURPRISE) * mixes + SURPRISE / classes).gather(1, answers[:, None]).log().sum()
         unread = keep * state["unread_evidence"] + foreseen
         return Usual(base, {"usual": mean, "usual_evidence": pays, "seen": seen, "unread_evidence": unread})
@@ -264,13 +266,14 @@ class StreamPrior(OutputAdaptation):
         read = self._read_evidence(state)
         return torch.cat([torch.zeros_like(read[:1]), read]).softmax(0)
 
-    def _neighbours(self, past: int, like: Tensor) -> time.Neighbours:
+    def _weights_in_time(self, past: int, like: Tensor) -> tuple[time.Neighbours, time.Running]:
         """The kernels for a batch after ``past`` remembered samples; a stream asks for the same ones over and over."""
         key = (past, len(like), like.device, like.dtype)
         if self._kernels is None or self._kernels[0] != key:
             scales = self._constant("scales", self.scales, like)
-            self._kernels = key, time.time_neighbours(past, len(like), scales)
-        return self._kernels[1]
+            neighbours = time.time_neighbours(past, len(like), scales)
+            self._kernels = key, neighbours, time.running_weights(len(like), USUAL, like)
+        return self._kernels[1:]
 
     def _constant(self, name: str, values: Sequence[object], like: Tensor) -> Tensor:
         """The values as a tensor, copied to a device once."""
