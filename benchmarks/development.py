@@ -1,11 +1,12 @@
 """The streams that settings of GRoTTA+ and ``output="stream"`` were chosen on, and the error of any method on them.
 
 Example:
-    python -m benchmarks.development --weights resnet20-12fca82f.th
+    python -m benchmarks.development --networks fashion_resnet8,resnet20@weights/resnet20-12fca82f.th
     python -m benchmarks.development --networks fashion_resnet8 --methods ods,grotta+ --streams "gamma 0.1;batch 1"
 
 Only odd-numbered test images under shot noise, contrast and frost are used, and the same images without corruption:
-whatever is reported elsewhere is on other corruptions, other images or other data. One row per stream.
+whatever is reported elsewhere is on other corruptions, other images or other data. One row per stream. Files of weights
+are looked for as everywhere, here or in the data roots.
 """
 
 from __future__ import annotations
@@ -19,10 +20,17 @@ import torch
 from torch import Tensor, nn
 
 import grotta
+from grotta.bench.inputs.network import load_network
 from grotta.streams import iid, ptta
 
 CORRUPTIONS = ("shot_noise", "contrast", "frost")
-NETWORKS = {"fashion_resnet8": "fashion-c", "resnet20": "cifar10-c"}
+NETWORKS = {
+    "fashion_resnet8": "fashion-c",
+    "fashion_vit": "fashion-c",
+    "resnet20": "cifar10-c",
+    "resnet26_gn": "cifar10-c",
+    "mobilenet_v2": "imagenet-c",
+}
 CONFUSED = {"fashion-c": (0, 6), "cifar10-c": (3, 5)}  # T-shirts and shirts, cats and dogs
 ONE = {"fashion-c": "Bag", "cifar10-c": "ship"}
 
@@ -100,20 +108,19 @@ def error(method: str, model: nn.Module, dataset: str, situation: Situation) -> 
 def main() -> None:
     """Print one row per stream, in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--weights", help="published weights of the CIFAR-10 ResNet-20; without them, fashion alone")
-    parser.add_argument("--networks", default=",".join(NETWORKS))
+    parser.add_argument("--networks", default="fashion_resnet8", help="NAME or NAME@WEIGHTS, with commas between them")
     parser.add_argument("--methods", default="source,bn,tent,lame,note,rotta,grotta,ods,grotta+")
     parser.add_argument("--streams", default=";".join(SITUATIONS), help="names, with semicolons between them")
     options = parser.parse_args()
     methods = options.methods.split(",")
     print(f"| | {' | '.join(methods)} |\n|---|{'---:|' * len(methods)}")
     for network in options.networks.split(","):
-        if network == "resnet20" and options.weights is None:
-            continue
-        model = grotta.models.create_model(network, weights=options.weights if network == "resnet20" else "bundled")
+        architecture = network.partition("@")[0]
+        data = grotta.data.load(NETWORKS[architecture], domains=["clean"])
+        model = load_network(network, data.num_classes)
         for name in options.streams.split(";"):
-            errors = [error(method, model, NETWORKS[network], SITUATIONS[name]) for method in methods]
-            print(f"| {network}, {name} | {' | '.join(f'{value:.1f}' for value in errors)} |", flush=True)
+            errors = [error(method, model, NETWORKS[architecture], SITUATIONS[name]) for method in methods]
+            print(f"| {architecture}, {name} | {' | '.join(f'{value:.1f}' for value in errors)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """How the documentation site is built: ``make docs``."""
 
+import inspect
 import sys
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,10 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 
+from sphinx.util.inspect import stringify_signature  # noqa: E402
+
 from grotta._version import __version__  # noqa: E402
+from grotta.methods import Adapter  # noqa: E402
 
 project, author, copyright = "grotta", "The grotta authors", "The grotta authors"
 version = release = __version__
@@ -20,7 +24,6 @@ myst_links_external_new_tab = False
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_default_options = {"members": True, "show-inheritance": False}
 autodoc_preserve_defaults = True
 napoleon_custom_sections = [("Options that every method takes", "params_style")]
 napoleon_use_rtype = False
@@ -43,6 +46,17 @@ def escape_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: l
             lines[i] = "``".join(parts)
 
 
+def options_of_adapters(
+    app: Any, what: str, name: str, obj: Any, options: Any, signature: str, returns: str
+) -> tuple[str, str] | None:
+    """What a method takes is in ``__init__``; ``__new__``, which Sphinx would show, takes anything."""
+    if what != "class" or not issubclass(obj, Adapter):
+        return None
+    _self, *parameters = inspect.signature(obj.__init__).parameters.values()
+    return stringify_signature(inspect.Signature(parameters), unqualified_typehints=True), returns
+
+
 def setup(app: Any) -> None:
     """Tell Sphinx."""
     app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("autodoc-process-signature", options_of_adapters)

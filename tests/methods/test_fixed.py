@@ -32,7 +32,8 @@ def test_adapters_of_one_model_share_them():
 
 def test_they_are_no_state_and_hold_nothing_of_their_own():
     adapter = create("grotta+", small_model())
-    assert {name.split(".")[0] for name in adapter._own} == {"tracked", "record", "order", "watched", "probed"}
+    parts = {"tracked", "trainer", "record", "order", "watched", "probed"}
+    assert {name.split(".")[0] for name in adapter._own} == parts
     for name in FIXED:
         assert storages(getattr(adapter, name)) <= storages(adapter.model)
         assert not any(p.requires_grad for p in getattr(adapter, name).parameters())

@@ -12,7 +12,7 @@ from grotta.nn import observing
 
 def passes(adapter):
     """Counts forward passes of each reading from now on."""
-    counts = dict.fromkeys(READINGS, 0)
+    counts = dict.fromkeys(adapter.readings, 0)
     for name in counts:
 
         def count(*_, name=name):
@@ -37,7 +37,7 @@ def test_the_answer_is_the_weighted_mean_of_the_readings():
     adapter = create("grotta+", small_model(torch.float64), output=None)
     (x,) = batches((16,))
     x = x.double()
-    with observing():
+    with torch.no_grad(), observing():
         logs = [net(x)[0].log_softmax(1) for net in (getattr(adapter, name) for name in READINGS)]
     weights = adapter.record.counts().after(torch.stack(logs, 1), adapter.keeps, 16).weights()
     assert weights.sum().item() == pytest.approx(1)
@@ -119,15 +119,51 @@ def without_statistics():
 
 
 @pytest.mark.filterwarnings("ignore:method 'grotta")
-@pytest.mark.parametrize("make", [without_batch_norm, without_statistics])
-def test_a_network_that_can_be_read_in_one_way_is_read_so(make):
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (without_batch_norm, {"train": False}),
+        (without_batch_norm, {"preset": "fast"}),
+        (without_batch_norm, {"preset": "lite"}),
+        (without_statistics, {}),
+        (lambda: small_model(norm="none"), {}),
+    ],
+)
+def test_a_network_that_can_be_read_in_one_way_is_read_so(make, options):
     torch.manual_seed(0)
     model = make()
-    plus, source = create("grotta+", model, output=None), create("source", model)
-    streamed, outside = create("grotta+", model), create("source", model, output="stream")
+    plus, source = create("grotta+", model, output=None, **options), create("source", model)
+    streamed, outside = create("grotta+", model, **options), create("source", model, output="stream")
     for x in batches():
         torch.testing.assert_close(plus(x), source(x))
         torch.testing.assert_close(streamed(x), outside(x))
+
+
+def test_a_network_without_batch_norm_is_read_as_it_is_and_trained():
+    """The answer is the weighted mean of the two, which differ when the second has been moved away."""
+    torch.manual_seed(0)
+    adapter = create("grotta+", without_batch_norm().double(), output=None)
+    assert adapter.readings == ("source", "tracked")
+    (x,) = batches((16,))
+    x = x.double()
+    assert torch.equal(adapter.source(x)[0], adapter.tracked(x)[0])
+    adapter.tracked.body[1].weight.data += 1
+    with torch.no_grad():
+        logs = [net(x)[0].log_softmax(1) for net in (adapter.source, adapter.tracked)]
+    weights = adapter.record.counts().after(torch.stack(logs, 1), adapter.keeps, 16).weights()
+    pooled = float(weights[0]) * logs[0] + float(weights[1]) * logs[1]
+    torch.testing.assert_close(adapter(x), pooled.softmax(1))
+    assert not torch.allclose(logs[0], logs[1])
+    assert adapter.last.extra["source_weight"] == pytest.approx(float(weights[SOURCE]))
+
+
+@pytest.mark.parametrize(("experts", "expected"), [(1, 12 + 3), (2, 24), (4, 24)])
+def test_of_two_readings_one_may_be_asked(experts, expected):
+    adapter = create("grotta+", without_batch_norm(), experts=experts, probe_every=4)
+    counts = passes(adapter)
+    for x in batches((4,) * 12):
+        adapter(x)
+    assert sum(counts.values()) == expected
 
 
 @pytest.mark.parametrize(("preset", "asked", "probes"), [("paper", 4, 48), ("fast", 2, 6), ("lite", 1, 1)])
@@ -159,7 +195,7 @@ def test_who_was_not_asked_is_asked_as_if_it_had_been():
     adapter.order.copy_(torch.tensor([SOURCE, 1, 2, 3]))
     adapter(second)
     labels = adapter._labels_so_far(Seen({e: n(third)[0].log_softmax(1) for e, n in enumerate(three(adapter))}, []))
-    with observing(labels):
+    with torch.no_grad(), observing(labels):
         logs = [net(third)[0].log_softmax(1) for net in (*three(adapter), adapter.tracked)]
     expected = adapter.record.counts().after(torch.stack(logs, 1), adapter.keeps, 32, following=False)
     probs, pending = adapter.answer(third)
@@ -207,10 +243,12 @@ def test_a_probe_settles_who_is_asked_next():
         ({"experts": 0}, "experts must be at least 1, got 0"),
         ({"probe_every": 0}, "probe_every must be at least 1"),
         ({"memory": 2}, r"memory must be in \[0, 1\], got 2"),
+        ({"lr": 0}, "lr must be positive, got 0"),
+        ({"train": 1}, "train must be True or False, got 1"),
     ],
 )
 def test_mistaken_options_are_refused(options, says):
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises((TypeError, ValueError), match=says):
         create("grotta+", small_model(), **options)
 
 

@@ -88,6 +88,24 @@ def test_hybrids_use_both():
         assert key in moved
 
 
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [(lambda: small_model(norm="group"), 4 * 7), (lambda: small_model(norm="layer"), 4 * 7), (Hybrid, 4 * 8)],
+    ids=["group", "layer", "hybrid"],
+)
+def test_fair_training_trains_the_affine_parameters_of_other_norms(make, expected):
+    """It waits for even answers, which an untrained network does not give: these are made up."""
+    torch.manual_seed(0)
+    adapter = grotta.create("grotta+", make())
+    assert adapter.describe().trained == expected
+    before = [p.detach().clone() for p in adapter.trainer.origin.trained]
+    (x,) = batches((64,))
+    adapter.trainer.remember(x, torch.eye(5)[torch.arange(64) % 5])
+    with torch.no_grad():
+        assert adapter.trainer.step(x) is not None
+    assert not any(torch.equal(a, b) for a, b in zip(before, adapter.trainer.origin.trained, strict=True))
+
+
 def test_a_network_with_nothing_to_train_gets_output_adaptation_alone():
     model = small_model(norm="none")
     adapter = grotta.create("grotta", model)
@@ -118,7 +136,7 @@ def test_batch_norms_without_scale_and_shift_are_not_said_to_be_missing():
         grotta.create("tent", model)
 
 
-@pytest.mark.parametrize("method", ["source", "lame", "cotta", "grotta"])
+@pytest.mark.parametrize("method", ["source", "lame", "cotta", "grotta", "grotta+"])
 def test_methods_that_do_something_on_any_network_do_not_warn(method):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -39,13 +39,20 @@ def show(layer, x):
 
 
 class FilterByHand:
-    """The gate in plain Python numbers."""
+    """The gate in plain Python numbers; images wait until there are sixteen."""
 
     def __init__(self, layer):
         self.mean, self.var = layer.running_mean.tolist(), layer.running_var.tolist()
         self.uncertainty, self.noise, self.eps = 0.0, 0.0, layer.eps
+        self.waiting = []
 
     def see(self, x):
+        self.waiting += list(x)
+        if len(self.waiting) >= 16:
+            self.move(torch.stack(self.waiting))
+            self.waiting = []
+
+    def move(self, x):
         n = len(x)
         values = [x[:, c].flatten().tolist() for c in range(CHANNELS)]
         mean = [sum(v) / len(v) for v in values]
@@ -80,7 +87,7 @@ class FilterByHand:
         self.noise = max(self.noise, 0.5 * spread)
 
 
-@pytest.mark.parametrize("sizes", [(8, 8, 8, 8), (1, 1, 1, 1), (64, 3, 1, 20)])
+@pytest.mark.parametrize("sizes", [(16, 20, 64, 32), (8, 8, 8, 8), (1,) * 40, (64, 3, 1, 20), (15, 64, 5, 11, 7)])
 def test_statistics_move_as_in_the_loop(sizes):
     layer, _ = a_layer()
     by_hand = FilterByHand(layer)
@@ -92,11 +99,95 @@ def test_statistics_move_as_in_the_loop(sizes):
         torch.testing.assert_close(layer.running_var, torch.tensor(by_hand.var, dtype=torch.float64))
         assert layer.uncertainty.item() == pytest.approx(by_hand.uncertainty)
         assert layer.noise.item() == pytest.approx(by_hand.noise)
+        assert int(layer.waiting_images) == len(by_hand.waiting)
+
+
+@pytest.mark.parametrize("sizes", [(1,) * 16, (5, 11), (3, 3, 10), (15, 1)])
+def test_small_batches_move_the_statistics_as_one_batch_of_their_images(sizes):
+    """At first, and again when they have moved before."""
+    apart, together = a_layer()[0], a_layer()[0]
+    for seed, shift in enumerate((1.0, 1.5, 6.0)):
+        images = some(16, shift, seed=seed)
+        for x in images.split(sizes):
+            show(apart, x)
+        show(together, images)
+        torch.testing.assert_close(apart.gate, together.gate, rtol=1e-10, atol=1e-12)
+
+
+def test_nothing_moves_while_images_wait():
+    layer, _ = a_layer()
+    before = copy.deepcopy(layer.gate)
+    for n in (8, 6, 1):
+        show(layer, some(n, 5.0, seed=n))
+        assert all(torch.equal(a, b) for a, b in zip(layer.gate, before))
+    show(layer, some(1, 5.0))
+    assert not torch.equal(layer.running_mean, before.mean)
+
+
+def test_a_small_batch_is_normalised_as_it_and_those_waiting_would_move_the_statistics():
+    layer, _ = a_layer()
+    by_hand = FilterByHand(layer)
+    x = some(13, 1.0)
+    show(layer, x[:10])
+    with observing():
+        y = layer(x[10:])
+    by_hand.move(x)
+    mean, var = (torch.tensor(v, dtype=torch.float64) for v in (by_hand.mean, by_hand.var))
+    torch.testing.assert_close(y, F.batch_norm(x[10:], mean, var, layer.weight, layer.bias, False, 0.0, layer.eps))
+
+
+def test_two_observations_pooled_are_one_of_all_images():
+    layer = GatedBN2d(CHANNELS, num_classes=4, dtype=torch.float64)
+    x, labels = some(12, spread=2.0), some(12)[:, 0].softmax(2)[:, 0]
+    x[:5] += 3
+    parts = [layer._observe(x[place]).observation(labels[place]) for place in (slice(5), slice(5, 12))]
+    whole = G.Observation(
+        x.mean((0, 2, 3)), x.var((0, 2, 3), correction=0), x.mean((2, 3)).var(0, correction=0), 12, labels.mean(0)
+    )
+    torch.testing.assert_close(G.pooled(*parts), whole)
+    assert G.pooled(parts[0], parts[1]._replace(mix=None)).mix is None
+
+
+@pytest.mark.parametrize("affine", [True, False])
+def test_where_it_is_trained_the_gradient_is_that_of_training_mode(affine):
+    """The value is that of the statistics as they are; the gradient that of weight gamma s_b / s_g, by autograd."""
+    layer, _ = a_layer()
+    if not affine:
+        layer.weight = layer.bias = None
+    show(layer, some(32, 0.5, seed=3))
+    x, along = some(6, 1.0, scale=2.0).requires_grad_(), some(6, seed=8)
+    with torch.no_grad():
+        expected = layer(x)
+    y = layer(x)
+    torch.testing.assert_close(y, expected)
+
+    mean, var = (v.view(1, -1, 1, 1) for v in (x.mean((0, 2, 3)), x.var((0, 2, 3), correction=0)))
+    s_b, s_g = (var + layer.eps).sqrt(), (layer.running_var + layer.eps).sqrt().view(1, -1, 1, 1)
+    still = (x - mean) / s_b * s_b.detach() + mean.detach()
+    plain = (still - layer.running_mean.view(1, -1, 1, 1)) / s_g
+    trained = [x, *layer.parameters()]
+    if affine:
+        plain = plain * layer.weight.view(1, -1, 1, 1) + layer.bias.view(1, -1, 1, 1)
+    torch.testing.assert_close(plain, expected)
+    gradients = torch.autograd.grad((y * along).sum(), trained)
+    torch.testing.assert_close(gradients, torch.autograd.grad((plain * along).sum(), trained))
+
+    scale = (s_b / s_g).detach().flatten() * (layer.weight.detach() if affine else 1)
+    training = F.batch_norm(x, None, None, scale, None, True, 0.0, layer.eps)
+    torch.testing.assert_close(gradients[0], *torch.autograd.grad((training * along).sum(), x))
+
+
+def test_training_moves_no_statistics():
+    layer, _ = a_layer()
+    show(layer, some(7))
+    before = copy.deepcopy(layer.state_dict())
+    layer(some(64, 3.0)).sum().backward()
+    assert all(torch.equal(before[name], tensor) for name, tensor in layer.state_dict().items())
 
 
 def test_a_batch_is_normalised_by_the_statistics_as_it_moves_them():
     layer, bn = a_layer()
-    x = some(8, 1.0)
+    x = some(16, 1.0)
     torch.testing.assert_close(layer(x), bn(x))  # nobody observes: the source's
     y = show(layer, x)
     mean, var = layer.running_mean, layer.running_var
@@ -158,14 +249,14 @@ def test_single_images_and_types(dtype):
 
 
 def test_images_one_by_one_show_how_far_they_lie_apart():
-    """The variance of one image lacks the spread between images, of which one by one nothing is seen in any batch."""
+    """The variance of one image lacks the spread between images, which those that wait together show."""
     single, together = a_layer()[0], a_layer()[0]
     images = some(512, shift=1.0, spread=1.5)
     for x in images.split(1):
         show(single, x)
     for x in images.split(64):
         show(together, x)
-    torch.testing.assert_close(single.running_var, together.running_var, rtol=0.25, atol=0)
+    torch.testing.assert_close(single.running_var, together.running_var, rtol=0.1, atol=0)
     assert (single.running_var > 2).all()  # of single images: 1; between them: 2.25
 
 
@@ -252,15 +343,17 @@ def test_rows_that_are_parts_of_images_teach_the_offsets_of_their_images():
     torch.testing.assert_close(parts.offset_images, whole.offset_images)
 
 
-def test_a_batch_of_one_class_is_not_taken_for_a_new_domain():
+@pytest.mark.parametrize("size", [64, 5, 1])
+def test_images_of_one_class_are_not_taken_for_a_new_domain(size):
     known, unknown = taught(num_classes=2), taught()
-    x, labels = two_classes(64, 1.0, seed=99)
+    images, classes = two_classes(64, 1.0, seed=99)
     fair = known.running_mean.clone()
     moved = []
     for layer in (known, unknown):
-        with observing(labels) as seen:
-            layer(x)
-        layer.move(seen[0][1], labels)
+        for x, labels in zip(images.split(size), classes.split(size)):
+            with observing(labels) as seen:
+                layer(x)
+            layer.move(seen[0][1], labels)
         moved.append((layer.running_mean - fair).abs().max())
     assert moved[0] < 0.1 < 0.5 < moved[1]
 
@@ -277,9 +370,12 @@ def test_a_new_domain_is_followed_whatever_the_classes():
 
 def test_a_rebalanced_batch_shows_what_a_fair_one_does():
     offsets = G.Offsets(torch.tensor([[-1.0], [1.0]]), torch.tensor([1e9, 1e9]))
-    seen = G.Observation(torch.tensor([1.0]), torch.tensor([0.25]), torch.tensor(0.0), 4, torch.ones(4, 1))
-    fair = G.rebalanced(seen, torch.tensor([[0.0, 1.0]] * 4), offsets)
+    mix = torch.tensor([0.0, 1.0])
+    seen = G.Observation(torch.tensor([1.0]), torch.tensor([0.25]), torch.tensor([0.0]), 4, mix)
+    fair = G.rebalanced(seen, offsets)
     assert (fair.mean.item(), fair.var.item()) == pytest.approx((0.0, 1.25))
+    unknown = seen._replace(mix=None)
+    assert G.rebalanced(unknown, offsets) is unknown
 
 
 def test_labels_that_say_nothing_correct_nothing():

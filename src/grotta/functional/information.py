@@ -20,16 +20,21 @@ def information_loss(logits: Tensor) -> Tensor:
     return softmax_entropy(logits).mean() + (mean * mean.clamp_min(1e-9).log()).sum()
 
 
-def evenness(answered: Tensor) -> Tensor:
+def evenness(answered: Tensor, squares: Tensor | None = None) -> Tensor:
     """How far all classes can be taken to occur, from how often each was the answer: (C,) counts to 0-dim in [0, 1].
 
     Two answers out of C classes agree by chance with probability 1/C. Up to 1.5 times that often is 1, from twice on
-    0: most of the classes are then missing, or the answers are not to be believed. Pairs are counted without
-    those of an answer with itself, so that many classes do not look uneven only because few images have been seen.
+    0: most of the classes are then missing, or the answers are not to be believed. Pairs are counted without those of
+    an answer with itself, so that many classes do not look uneven only because few images have been seen.
+
+    Args:
+        answered: the sum of the weights of each class's answers; old ones may weigh less.
+        squares: the sum of all squared weights; without it every answer weighs 1.
 
     >>> evenness(torch.tensor([50.0, 50.0, 50.0, 50.0])), evenness(torch.tensor([100.0, 100.0, 0.0, 0.0]))
     (tensor(1.), tensor(0.0101))
     """
-    images = answered.sum()
-    alike = (answered.square().sum() - images).clamp_min(0) / (images * (images - 1)).clamp_min(1e-6)
+    total = answered.sum()
+    squares = total if squares is None else squares
+    alike = (answered.square().sum() - squares).clamp_min(0) / (total.square() - squares).clamp_min(1e-6)
     return ((UNEVEN - len(answered) * alike) / (UNEVEN - EVEN)).clamp(0, 1)

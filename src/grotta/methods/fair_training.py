@@ -31,6 +31,7 @@ class FairTraining(nn.Module):
     """
 
     answered: Tensor
+    squares: Tensor
     images: Tensor
 
     def __init__(self, network: Network, num_classes: int, lr: float, **factory: object) -> None:
@@ -41,6 +42,7 @@ class FairTraining(nn.Module):
         self.origin = Origin(trained)
         self.memory = CSTU(SAMPLES, num_classes, lambda_u=0.0)
         self.register_buffer("answered", torch.zeros(num_classes, **factory))  # type: ignore[call-overload]
+        self.register_buffer("squares", torch.zeros((), **factory))  # type: ignore[call-overload]
         self.register_buffer("images", torch.zeros((), dtype=torch.int64, device="cpu"))  # since the last step
 
     @property
@@ -52,14 +54,15 @@ class FairTraining(nn.Module):
         """Take a batch (B, C, H, W), of which ``probs`` (B, classes) went out, into the memory."""
         answers = probs.argmax(1)
         self.memory.add(images, answers, probs.new_zeros(len(probs)))
-        self.answered *= REMEMBERED ** (len(images) / SAMPLES)
-        self.answered += torch.bincount(answers, minlength=len(self.answered))
+        keep = REMEMBERED ** (len(images) / SAMPLES)
+        self.answered.mul_(keep).add_(torch.bincount(answers, minlength=len(self.answered)))
+        self.squares.mul_(keep**2).add_(len(images))
         self.images += len(images)
 
     def step(self, inputs: Tensor) -> Tensor | None:
         """One step on ``inputs``, the images of the memory; returns the loss, if there was one."""
         self.images.zero_()
-        fair = float(evenness(self.answered))
+        fair = float(evenness(self.answered, self.squares))
         loss = None
         if fair > 0 and len(inputs) >= FEWEST:
             before = [p.detach().clone() for p in self.origin.trained]

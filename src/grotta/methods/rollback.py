@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from grotta.methods.state import Stateful, optimizer_tensors, own_tensors
 
@@ -15,8 +15,8 @@ class Rollback:
     """Keeps what a step may change, so that a step which fails can be undone.
 
     That is the adapter's own parameters and statistics, its optimizer, its generator and, image by image, its memory.
-    Copies are made into tensors that are kept from step to step. Parameters of a size comparable to the model's are not
-    copied.
+    Copies are made into tensors that are kept from step to step. Parameters of a size comparable to the model's, and
+    their optimizer's state, are not copied.
     """
 
     def __init__(self) -> None:
@@ -27,13 +27,13 @@ class Rollback:
     def mark(self, adapter: Stateful) -> None:
         """Remember the state that :meth:`undo` goes back to."""
         optimizer = [tensor for _, tensor in optimizer_tensors(adapter.optimizer)]
-        own = dict(own_tensors(adapter))
+        own = [tensor for _, tensor in own_tensors(adapter)]
+        parameters = [tensor for tensor in own if isinstance(tensor, nn.Parameter)]
         if self._copies_parameters is None:
-            self._copies_parameters = (
-                _size(own.values()) <= _LARGEST_SHARE * _size([*adapter.model.parameters(), *adapter.model.buffers()])
-                or _size(own.values()) < 2**20
-            )
-        small = [*own.values(), *optimizer] if self._copies_parameters else []
+            model = [*adapter.model.parameters(), *adapter.model.buffers()]
+            self._copies_parameters = _size(parameters) <= max(_LARGEST_SHARE * _size(model), 2**20)
+        buffers = [tensor for tensor in own if not isinstance(tensor, nn.Parameter)]
+        small = [*buffers, *parameters, *optimizer] if self._copies_parameters else buffers
         if [t.data_ptr() for t in small] != [t.data_ptr() for t in self._live]:
             self._live, self._kept = small, [tensor.detach().clone() for tensor in small]
         elif small:

@@ -217,8 +217,8 @@ class GatedBN1d(AdaptiveNorm):
 
     def _let_wait(self, seen: Observation) -> None:
         self.waiting.copy_(torch.stack((seen.mean, seen.var, seen.between)))
-        if seen.mix is not None:
-            self.waiting_mix.copy_(seen.mix)
+        even = torch.full_like(self.waiting_mix, 1 / max(len(self.waiting_mix), 1))  # which corrects nothing
+        self.waiting_mix.copy_(even if seen.mix is None else seen.mix)
         self.waiting_images.fill_(seen.size)
 
     def _learn_offsets(self, shown: Shown, labels: Tensor) -> None:
@@ -242,6 +242,7 @@ class GatedBN1d(AdaptiveNorm):
         return labels.new_zeros(len(labels), kept).index_add_(1, place, labels)
 
     def _observe(self, x: Tensor) -> Shown:
+        x = x.detach()
         mean, var = (v.to(self.running_mean.dtype) for v in channel_statistics(x))
         images = (x.flatten(2).mean(2) if x.ndim > 2 else x).to(mean.dtype)
         return Shown(mean, var, (images - mean).square().mean(0), images)
