@@ -2,7 +2,7 @@
 
 Example:
     python -m benchmarks.development --networks fashion_resnet8,resnet20@weights/resnet20-12fca82f.th
-    python -m benchmarks.development --networks fashion_resnet8 --methods ods,grotta+ --streams "gamma 0.1;batch 1"
+    python -m benchmarks.development --methods "ods,grotta+ train=False" --streams "gamma 0.1;batch 1"
 
 Only odd-numbered test images under shot noise, contrast and frost are used, and the same images without corruption:
 whatever is reported elsewhere is on other corruptions, other images or other data. One row per stream. Files of weights
@@ -12,6 +12,7 @@ are looked for as everywhere, here or in the data roots.
 from __future__ import annotations
 
 import argparse
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -94,9 +95,14 @@ def batches(dataset: str, situation: Situation) -> Iterator[tuple[str, Tensor, T
 
 
 def error(method: str, model: nn.Module, dataset: str, situation: Situation) -> float:
-    """Per cent of wrong answers, mean over domains; garbage does not count."""
-    name, _, preset = method.partition(" ")
-    adapter = grotta.create(name, model, preset=preset or "paper")
+    """Per cent of wrong answers, mean over domains; garbage does not count.
+
+    ``method`` is a name, with a preset and options behind it, as in ``"grotta+ fast"`` or ``"grotta+ train=False"``.
+    """
+    name, *words = method.split()
+    options = {key: ast.literal_eval(value) for key, found, value in (word.partition("=") for word in words) if found}
+    preset = next((word for word in words if "=" not in word), "paper")
+    adapter = grotta.create(name, model, preset=preset, **options)
     wrong: dict[str, list[float]] = {}
     for domain, images, labels in batches(dataset, situation):
         answers = adapter(images).argmax(1)

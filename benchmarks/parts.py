@@ -148,7 +148,7 @@ def stream_output(rounds: int) -> Iterator[Row]:
 
     contenders = {"forward": resnet20().forward(torch.channels_last), "read": read}
     share = ratio(take_turns(contenders, rounds), "read", "forward") * 100
-    yield Row("Parts", "stream output, B 64, C 10", share, "% of a ResNet-20 forward", at_most=3.5)
+    yield Row("Parts", "stream output, B 64, C 10", share, "% of a ResNet-20 forward", at_most=2.0)
 
 
 def update(rounds: int) -> Iterator[Row]:
