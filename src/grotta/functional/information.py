@@ -1,5 +1,6 @@
 """Mutual information of image and answer as an objective, and whether a stream is one that it may be used on."""
 
+import torch
 from torch import Tensor
 
 from grotta.functional.losses import softmax_entropy
@@ -32,9 +33,9 @@ def evenness(answered: Tensor, squares: Tensor | None = None) -> Tensor:
         squares: the sum of all squared weights; without it every answer weighs 1.
 
     >>> evenness(torch.tensor([50.0, 50.0, 50.0, 50.0])), evenness(torch.tensor([100.0, 100.0, 0.0, 0.0]))
-    (tensor(1.), tensor(0.0101))
+    (tensor(1.), tensor(0.0201))
     """
     total = answered.sum()
     squares = total if squares is None else squares
-    alike = (answered.square().sum() - squares).clamp_min(0) / (total.square() - squares).clamp_min(1e-6)
+    alike = (torch.dot(answered, answered) - squares).clamp_min(0) / (total.square() - squares).clamp_min(1e-6)
     return ((UNEVEN - len(answered) * alike) / (UNEVEN - EVEN)).clamp(0, 1)

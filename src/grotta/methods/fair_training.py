@@ -21,7 +21,8 @@ class FairTraining(nn.Module):
 
     The last batch is no fair sample where labels cluster, so recent images are kept, balanced over the answers that
     went out (:class:`CSTU`, by age alone). After every 64 images, one step on them all, as far as all classes seem to
-    occur (:func:`evenness`), and a small one back to the source.
+    occur (:func:`evenness`), and a small one back to the source. Whoever calls may want a smaller step: where labels
+    cluster, mistakes do too, and training makes a network sure of them.
 
     Args:
         network: of which the affine parameters of the norm layers are trained, and nothing else.
@@ -59,10 +60,10 @@ class FairTraining(nn.Module):
         self.squares.mul_(keep**2).add_(len(images))
         self.images += len(images)
 
-    def step(self, inputs: Tensor) -> Tensor | None:
-        """One step on ``inputs``, the images of the memory; returns the loss, if there was one."""
+    def step(self, inputs: Tensor, share: float = 1.0) -> Tensor | None:
+        """A ``share`` of a step on ``inputs``, the images of the memory; returns the loss, if there was one."""
         self.images.zero_()
-        fair = float(evenness(self.answered, self.squares))
+        fair = share * float(evenness(self.answered, self.squares))
         loss = None
         if fair > 0 and len(inputs) >= FEWEST:
             before = [p.detach().clone() for p in self.origin.trained]

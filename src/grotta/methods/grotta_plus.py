@@ -46,8 +46,8 @@ class GRoTTAPlus(Adapter):
       memory and no time, whatever the labels do;
     - *bold*: the same, where an image differs at all; better where little is left of what the network was trained on;
     - *tracked*: the statistics follow the stream (a gated filter in every layer), at once when a domain changes, slowly
-      where batches are poor samples of the classes; and the affine parameters are trained to tell more
-      (:class:`FairTraining`), on a small memory of recent images of all classes.
+      where batches are poor samples of the classes; and, where labels do not cluster in time, the affine parameters
+      are trained to tell more (:class:`FairTraining`), on a small memory of recent images of all classes.
 
     Their log-probabilities are averaged, each weighted by how far it can be relied on (:class:`TrackRecord`): an expert
     must tell something (not the same about every image), must be sure, and must be constant where labels cluster in
@@ -212,7 +212,8 @@ class GRoTTAPlus(Adapter):
         if not self.trainer.is_due:
             return None
         images, _ = self.trainer.memory.contents()
-        return self.trainer.step(self.to_input(images))
+        _, clustered = self.record.counts().constancy()
+        return self.trainer.step(self.to_input(images), 1 - float(clustered))
 
     def _ask(self, experts: list[int], inputs: Tensor, before: Seen) -> tuple[Seen, Tensor]:
         """What was seen ``before``, with what ``experts`` make of ``inputs``; and the features of the last of them."""

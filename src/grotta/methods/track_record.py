@@ -49,13 +49,17 @@ class Counts(NamedTuple):
             torch.cat([past, answers])[-LAGS:],
         )
 
+    def constancy(self) -> tuple[Tensor, Tensor]:
+        """How constant each expert is in time (E,), and how clearly labels cluster, 0-dim in [0, 1]."""
+        shares = self.chosen + 0.5
+        return constancy(self.lagged / self.pairs.clamp_min(1), shares / shares.sum(1, keepdim=True))
+
     def signs(self) -> Tensor:
         """What speaks for each expert; (E, 3)."""
         classes = self.answers.shape[1]
         images = self.images.clamp_min(1e-6)
         mean = torch.where(self.images > 0, self.answers / images, torch.full_like(self.answers, 1 / classes))
-        shares = self.chosen + 0.5
-        constant, clear = constancy(self.lagged / self.pairs.clamp_min(1), shares / shares.sum(1, keepdim=True))
+        constant, clear = self.constancy()
         usual = self.chosen + EVEN / classes
         chance = (usual / usual.sum(1, keepdim=True)).square().sum(1)
         told = information(self.entropy / images, mean)

@@ -253,7 +253,7 @@ class GatedBN2d(GatedBN1d):
 
     >>> layer = GatedBN2d.from_bn(torch.nn.BatchNorm2d(2))
     >>> with observing() as seen:
-    ...     _ = layer(torch.randn(8, 2, 4, 4) + 3)
+    ...     _ = layer(torch.randn(16, 2, 4, 4) + 3)
     >>> seen[0][0].move(seen[0][1])
     >>> bool((layer.running_mean > 1).all())
     True
