@@ -18,6 +18,11 @@ NORMS = {
 }
 
 
+def plus(model, **options):
+    """GRoTTA+ that trains, unless the options say otherwise."""
+    return create("grotta+", model, **{"train": True, **options})
+
+
 def patterns(classes):
     """What an image of each class looks like."""
     return torch.rand(classes, 3, 12, 12, generator=torch.Generator().manual_seed(1))
@@ -83,7 +88,7 @@ def test_the_classifier_is_one():
 @pytest.mark.parametrize("classes", [5, 100])
 def test_the_memory_is_balanced_by_the_answers_and_bounded(classes):
     """Nine of ten answers are of one class; each image shows when it came."""
-    trainer = create("grotta+", classifier(classes)).trainer
+    trainer = plus(classifier(classes)).trainer
     generator = torch.Generator().manual_seed(0)
     labels = torch.randint(classes, (1500,), generator=generator)
     labels[torch.rand(1500, generator=generator) < 0.9] = 0
@@ -101,7 +106,7 @@ def test_the_memory_is_balanced_by_the_answers_and_bounded(classes):
 
 
 def test_what_is_remembered_is_the_answers_that_went_out():
-    adapter = create("grotta+", classifier())
+    adapter = plus(classifier())
     answers = torch.cat([adapter(x).argmax(1) for x in fair(8, 1, 16)])
     assert torch.equal(adapter.memory.counts(), torch.bincount(answers, minlength=5))
     assert adapter.last.bank_size == 25
@@ -110,7 +115,7 @@ def test_what_is_remembered_is_the_answers_that_went_out():
 
 @pytest.mark.parametrize(("size", "expected"), [(1, [64, 128]), (16, [64, 128]), (64, [64, 128]), (100, [100, 200])])
 def test_there_is_a_step_after_every_64_images_whatever_the_batches(size, expected):
-    adapter = create("grotta+", classifier())
+    adapter = plus(classifier())
     at = []
     for place, x in enumerate(fair(*[size] * (-(-128 // size)))):
         before = steps(adapter)
@@ -135,7 +140,7 @@ def preserved(x, name, w, eps=1e-5):
 def test_a_step_is_one_of_adam_as_far_as_answers_are_even_and_a_little_way_back(by_hand):
     """Mutual information, evenness, Adam and the way back, all by hand."""
     net = by_hand.net()
-    adapter = create("grotta+", net, lr=0.01)
+    adapter = plus(net, lr=0.01)
     weights, adam = by_hand.leaf_weights(net), by_hand.Adam(lr=0.01)
     origin = {name: weights[name].detach().clone() for name in by_hand.affine}
     batch, counts = [36, 7, 7, 7, 7], [0.0] * 5
@@ -165,7 +170,7 @@ def test_a_step_is_one_of_adam_as_far_as_answers_are_even_and_a_little_way_back(
 
 def test_the_step_is_on_what_is_remembered_with_the_statistics_of_now():
     model = classifier()
-    adapter, untrained = create("grotta+", model), create("grotta+", model, train=False)
+    adapter, untrained = plus(model), plus(model, train=False)
     (x,) = fair(100)
     adapter(x)
     untrained(x)  # the same statistics, the source's affine parameters
@@ -178,7 +183,7 @@ def test_the_step_is_on_what_is_remembered_with_the_statistics_of_now():
 def test_only_affine_parameters_of_the_tracked_reading_move(norm):
     model = classifier(norm=norm)
     untouched = copy.deepcopy(model)
-    adapter = create("grotta+", model)
+    adapter = plus(model)
     own = {name: p.detach().clone() for name, p in adapter.tracked.named_parameters()}
     (x,) = fair(8, seed=9)
     others = {name: getattr(adapter, name)(x)[0] for name in adapter.readings if name != "tracked"}
@@ -193,7 +198,7 @@ def test_only_affine_parameters_of_the_tracked_reading_move(norm):
 
 
 def test_a_network_of_group_norms_is_trained_to_tell_more():
-    adapter = create("grotta+", classifier(norm="group"))
+    adapter = plus(classifier(norm="group"))
     assert adapter.readings == ("source", "tracked")
     x = pictures(torch.arange(60) % 5, 5)
     source = adapter.tracked(x)[0].detach()
@@ -211,7 +216,7 @@ def test_a_network_of_group_norms_is_trained_to_tell_more():
 @pytest.mark.parametrize(("classes", "remembered"), [(5, 26), (10, 14)])
 def test_nothing_is_trained_where_answers_are_one_sided(norm, classes, remembered):
     """However many images of the two classes the memory has room for."""
-    adapter = create("grotta+", classifier(classes, norm))
+    adapter = plus(classifier(classes, norm))
     source = affine(adapter)
     for x in one_sided(64, 100, 64, 30, 64, classes=classes):
         adapter(x)
@@ -222,7 +227,7 @@ def test_nothing_is_trained_where_answers_are_one_sided(norm, classes, remembere
 
 
 def test_what_is_not_trained_goes_back_towards_the_source():
-    adapter = create("grotta+", classifier(10))
+    adapter = plus(classifier(10))
     source = affine(adapter)
     for group in adapter.optimizer.param_groups:
         for p in group["params"]:
@@ -235,7 +240,7 @@ def test_what_is_not_trained_goes_back_towards_the_source():
 
 
 def test_few_images_are_no_sample():
-    adapter = create("grotta+", classifier())
+    adapter = plus(classifier())
     (x,) = fair(64)
     adapter.trainer.remember(x, said(torch.arange(64) % 5))
     source = affine(adapter)
@@ -247,13 +252,13 @@ def test_few_images_are_no_sample():
 
 def test_a_network_without_affine_parameters_is_just_not_trained():
     model = classifier(norm="bare")
-    adapter, untrained = create("grotta+", model), create("grotta+", model, train=False)
+    adapter, untrained = plus(model), plus(model, train=False)
     assert same(run(adapter, fair(64, 8, 64)), run(untrained, fair(64, 8, 64)))
     assert (adapter.trainer, adapter.memory, adapter.optimizer) == (None, None, None)
     assert not torch.equal(adapter.tracked.body[1].running_mean, model[1].running_mean)
 
 
-@pytest.mark.parametrize("options", [{"train": False}, {"preset": "fast"}, {"preset": "lite"}])
+@pytest.mark.parametrize("options", [{}, {"preset": "fast"}, {"preset": "lite"}])
 def test_without_training_there_is_neither_memory_nor_optimizer(options):
     adapter = create("grotta+", classifier(), **options)
     run(adapter, fair(64, 64))
@@ -265,7 +270,7 @@ def test_without_training_there_is_neither_memory_nor_optimizer(options):
 
 def test_until_the_first_step_training_makes_no_difference():
     model = classifier()
-    trained, untrained = create("grotta+", model), create("grotta+", model, train=False)
+    trained, untrained = plus(model), plus(model, train=False)
     assert same(run(trained, fair(16, 40, 1, 7)), run(untrained, fair(16, 40, 1, 7)))
     (x,) = fair(64, seed=1)
     assert not torch.equal(trained(x), untrained(x))
@@ -279,17 +284,17 @@ def test_until_the_first_step_training_makes_no_difference():
 def test_stopped_and_continued_gives_the_same_bits(norm, before, waiting, since):
     """In the middle of small batches that wait, before the first step of training, after it and between two."""
     model = classifier(norm=norm)
-    adapter, again = create("grotta+", model, seed=3), create("grotta+", model, seed=3)
+    adapter, again = plus(model, seed=3), plus(model, seed=3)
     run(adapter, fair(*before))
     assert int(adapter.trainer.images) == since
     assert (steps(adapter) > 0) == (sum(before) >= SAMPLES)
     if norm == "batch":
         assert int(adapter.tracked.body[1].waiting_images) == waiting
-    assert same(run(again, fair(*before)), run(create("grotta+", model, seed=3), fair(*before)))
+    assert same(run(again, fair(*before)), run(plus(model, seed=3), fair(*before)))
     state = adapter.state_dict()
     run(again, fair(64, 7, seed=5))  # somewhere else
     again.load_state_dict(state)
-    copied, resumed = copy.deepcopy(adapter), create("grotta+", model)
+    copied, resumed = copy.deepcopy(adapter), plus(model)
     resumed.load_state_dict(state)
     after = fair(1, 7, 60, 100, seed=2)
     answers, end = run(adapter, after), adapter.state_dict()
@@ -299,7 +304,7 @@ def test_stopped_and_continued_gives_the_same_bits(norm, before, waiting, since)
 
 
 def test_a_new_beginning_forgets_the_training():
-    adapter = create("grotta+", classifier())
+    adapter = plus(classifier())
     fresh = adapter.state_dict()
     first = run(adapter, fair(64, 64, 5))
     adapter.reset()
@@ -308,7 +313,7 @@ def test_a_new_beginning_forgets_the_training():
 
 
 def test_images_of_another_size_start_the_memory_over():
-    adapter = create("grotta+", classifier())
+    adapter = plus(classifier())
     run(adapter, fair(60))
     with pytest.warns(UserWarning, match=r"images have changed from \(3, 12, 12\) to \(3, 14, 14\)"):
         adapter(F.pad(fair(8)[0], (1, 1, 1, 1)))
@@ -317,7 +322,7 @@ def test_images_of_another_size_start_the_memory_over():
 
 
 def test_a_step_that_fails_leaves_nothing_behind(monkeypatch):
-    adapter = create("grotta+", classifier())
+    adapter = plus(classifier())
     run(adapter, fair(64, 3))
     state = adapter.state_dict()
     (x,) = fair(64, seed=1)

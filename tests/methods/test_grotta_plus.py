@@ -142,7 +142,7 @@ def test_a_network_that_can_be_read_in_one_way_is_read_so(make, options):
 def test_a_network_without_batch_norm_is_read_as_it_is_and_trained():
     """The answer is the weighted mean of the two, which differ when the second has been moved away."""
     torch.manual_seed(0)
-    adapter = create("grotta+", without_batch_norm().double(), output=None)
+    adapter = create("grotta+", without_batch_norm().double(), output=None, train=True)
     assert adapter.readings == ("source", "tracked")
     (x,) = batches((16,))
     x = x.double()
@@ -159,7 +159,7 @@ def test_a_network_without_batch_norm_is_read_as_it_is_and_trained():
 
 @pytest.mark.parametrize(("experts", "expected"), [(1, 12 + 3), (2, 24), (4, 24)])
 def test_of_two_readings_one_may_be_asked(experts, expected):
-    adapter = create("grotta+", without_batch_norm(), experts=experts, probe_every=4)
+    adapter = create("grotta+", without_batch_norm(), experts=experts, probe_every=4, train=True)
     counts = passes(adapter)
     for x in batches((4,) * 12):
         adapter(x)

@@ -96,7 +96,7 @@ def test_hybrids_use_both():
 def test_fair_training_trains_the_affine_parameters_of_other_norms(make, expected):
     """It waits for even answers, which an untrained network does not give: these are made up."""
     torch.manual_seed(0)
-    adapter = grotta.create("grotta+", make())
+    adapter = grotta.create("grotta+", make(), train=True)
     assert adapter.describe().trained == expected
     before = [p.detach().clone() for p in adapter.trainer.origin.trained]
     (x,) = batches((64,))

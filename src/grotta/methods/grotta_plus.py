@@ -46,8 +46,9 @@ class GRoTTAPlus(Adapter):
       memory and no time, whatever the labels do;
     - *bold*: the same, where an image differs at all; better where little is left of what the network was trained on;
     - *tracked*: the statistics follow the stream (a gated filter in every layer), at once when a domain changes, slowly
-      where batches are poor samples of the classes; and, where labels do not cluster in time, the affine parameters
-      are trained to tell more (:class:`FairTraining`), on a small memory of recent images of all classes.
+      where batches are poor samples of the classes. With ``train=True``, and where labels do not cluster in time, its
+      affine parameters are trained to tell more, on a small memory of recent images of all classes
+      (:class:`FairTraining`): better on fair batches, worse where the network is lost.
 
     Their log-probabilities are averaged, each weighted by how far it can be relied on (:class:`TrackRecord`): an expert
     must tell something (not the same about every image), must be sure, and must be constant where labels cluster in
@@ -57,8 +58,8 @@ class GRoTTAPlus(Adapter):
     What its labels explain of a batch is not taken for a new domain: the tracked statistics are corrected by the mean
     of each class, which is learned from the method's own answers.
 
-    A model without batch normalisation is read in two ways, as it is and with trained norm layers; without training, or
-    without norm layers, as it is, and it profits from the order of the stream alone.
+    A model without batch normalisation is read in one way, as it is, and profits from the order of the stream alone;
+    with ``train=True`` in two, as it is and with trained norm layers.
 
     Args:
         experts: how many of the readings are asked for an answer. With fewer, those that did best when all were last
@@ -81,12 +82,12 @@ class GRoTTAPlus(Adapter):
     (torch.Size([4, 5]), True)
     """
 
-    title, place, cost = "GRoTTA+", 100, 7.9
+    title, place, cost = "GRoTTA+", 100, 4.9
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "official": {},
-        "fast": {"experts": 2, "probe_every": 8, "train": False},
-        "lite": {"experts": 1, "probe_every": 48, "train": False},
+        "fast": {"experts": 2, "probe_every": 8},
+        "lite": {"experts": 1, "probe_every": 48},
     }
     contains_source = True
     order: Tensor
@@ -99,7 +100,7 @@ class GRoTTAPlus(Adapter):
         *,
         experts: int = 4,
         probe_every: int = 8,
-        train: bool = True,
+        train: bool = False,
         lr: float = 1e-3,
         k: float = 5.0,
         bold_k: float = 1.0,

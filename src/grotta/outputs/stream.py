@@ -15,7 +15,7 @@ from grotta.outputs.registry import register
 
 SAMPLES = 64  # rates, forgetting and penalties are per this many samples, whatever the size of a batch
 BUCKETS = 256  # classes share rows of the confusion beyond this many, which bounds its size
-USUAL = 256  # samples that the usual mix of answers is a mean of
+USUAL = 512  # samples that the usual mix of answers is a mean of
 # In nats per SAMPLES samples, times the logarithm of the number of classes.
 SHIFT_COSTS = 2.0  # what a time scale must gain, against a mix that does not change
 READING_COSTS = 1.0  # what a reader must gain, against answers that go out as they came
