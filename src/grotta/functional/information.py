@@ -21,21 +21,14 @@ def information_loss(logits: Tensor) -> Tensor:
     return softmax_entropy(logits).mean() + (mean * mean.clamp_min(1e-9).log()).sum()
 
 
-def evenness(answered: Tensor, squares: Tensor | None = None) -> Tensor:
-    """How far all classes can be taken to occur, from how often each was the answer: (C,) counts to 0-dim in [0, 1].
+def evenness(alike: Tensor, num_classes: int) -> Tensor:
+    """How far all classes can be taken to occur, from the share of pairs of answers that are alike; to [0, 1].
 
     Two answers out of C classes agree by chance with probability 1/C. Up to 1.5 times that often is 1, from twice on
-    0: most of the classes are then missing, or the answers are not to be believed. Pairs are counted without those of
-    an answer with itself, so that many classes do not look uneven only because few images have been seen.
+    0: most of the classes are then missing, or the answers are not to be believed. Pairs should be far apart in time,
+    or labels that come in runs look as if there were few of them.
 
-    Args:
-        answered: the sum of the weights of each class's answers; old ones may weigh less.
-        squares: the sum of all squared weights; without it every answer weighs 1.
-
-    >>> evenness(torch.tensor([50.0, 50.0, 50.0, 50.0])), evenness(torch.tensor([100.0, 100.0, 0.0, 0.0]))
-    (tensor(1.), tensor(0.0201))
+    >>> evenness(torch.tensor([0.25, 0.5]), 4)
+    tensor([1., 0.])
     """
-    total = answered.sum()
-    squares = total if squares is None else squares
-    alike = (torch.dot(answered, answered) - squares).clamp_min(0) / (total.square() - squares).clamp_min(1e-6)
-    return ((UNEVEN - len(answered) * alike) / (UNEVEN - EVEN)).clamp(0, 1)
+    return ((UNEVEN - num_classes * alike) / (UNEVEN - EVEN)).clamp(0, 1)

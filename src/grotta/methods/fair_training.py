@@ -12,17 +12,21 @@ from grotta.nn import Network
 
 SAMPLES = 64  # images in the memory, and from one step to the next
 FEWEST = 16  # images in the memory: fewer are no sample
+CALM = 256  # images in a row without a sign that labels cluster, before the first step
+BLOCK = 128  # images: answers with a block between them are far apart in time
+REMEMBERED = 0.95  # what is kept, from block to block, of the answers
 PULL = 0.01  # of the way back to the source, after every step
-REMEMBERED = 0.97  # what is kept over SAMPLES images of how often each class was the answer
 
 
 class FairTraining(nn.Module):
     """Train the affine parameters of a network up the information of its answers, on a sample of all classes.
 
-    The last batch is no fair sample where labels cluster, so recent images are kept, balanced over the answers that
-    went out (:class:`CSTU`, by age alone). After every 64 images, one step on them all, as far as all classes seem to
-    occur (:func:`evenness`), and a small one back to the source. Whoever calls may want a smaller step: where labels
-    cluster, mistakes do too, and training makes a network sure of them.
+    The last batch is no fair sample, so recent images are kept, balanced over the answers that went out (:class:`CSTU`,
+    by age alone). After every 64 images, one step on them all, as far as all classes seem to occur (:func:`evenness`),
+    and a small one back to the source.
+
+    Where labels cluster in time mistakes do too, and training makes a network sure of them. So nothing is trained before
+    hundreds of images in a row have shown no sign of that, and at the first sign all that was trained is dropped.
 
     Args:
         network: of which the affine parameters of the norm layers are trained, and nothing else.
@@ -32,8 +36,13 @@ class FairTraining(nn.Module):
     """
 
     answered: Tensor
-    squares: Tensor
+    last: Tensor
+    block: Tensor
+    alike: Tensor
     images: Tensor
+    calm: Tensor
+    in_block: Tensor
+    steps: Tensor
 
     def __init__(self, network: Network, num_classes: int, lr: float, **factory: object) -> None:
         super().__init__()
@@ -42,35 +51,60 @@ class FairTraining(nn.Module):
         self.optimizer = make_optimizer("adam", trained, lr)
         self.origin = Origin(trained)
         self.memory = CSTU(SAMPLES, num_classes, lambda_u=0.0)
-        self.register_buffer("answered", torch.zeros(num_classes, **factory))  # type: ignore[call-overload]
-        self.register_buffer("squares", torch.zeros((), **factory))  # type: ignore[call-overload]
-        self.register_buffer("images", torch.zeros((), dtype=torch.int64, device="cpu"))  # since the last step
+        # How often each class was the answer: before the last block, in it, and in this one; pairs alike, and all pairs.
+        for name, size in {"answered": num_classes, "last": num_classes, "block": num_classes, "alike": 2}.items():
+            self.register_buffer(name, torch.zeros(size, **factory))  # type: ignore[call-overload]
+        # Images since the last step, since the last sign of clusters and of the block; steps since the source.
+        for name in ("images", "calm", "in_block", "steps"):
+            self.register_buffer(name, torch.zeros((), dtype=torch.int64, device="cpu"))
 
     @property
     def is_due(self) -> bool:
         """Whether enough images have come for the next step."""
         return int(self.images) >= SAMPLES
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the network is the source."""
+        return not int(self.steps)
+
     def remember(self, images: Tensor, probs: Tensor) -> None:
         """Take a batch (B, C, H, W), of which ``probs`` (B, classes) went out, into the memory."""
         answers = probs.argmax(1)
         self.memory.add(images, answers, probs.new_zeros(len(probs)))
-        keep = REMEMBERED ** (len(images) / SAMPLES)
-        self.answered.mul_(keep).add_(torch.bincount(answers, minlength=len(self.answered)))
-        self.squares.mul_(keep**2).add_(len(images))
+        self.block.add_(torch.bincount(answers, minlength=len(self.block)))
         self.images += len(images)
+        self.in_block += len(images)
+        if int(self.in_block) >= BLOCK:
+            self._end_block()
 
-    def step(self, inputs: Tensor, share: float = 1.0) -> Tensor | None:
-        """A ``share`` of a step on ``inputs``, the images of the memory; returns the loss, if there was one."""
+    def _end_block(self) -> None:
+        """Count the pairs of an answer of this block and one from before the last that are alike."""
+        pairs = torch.stack((torch.dot(self.block, self.answered), self.block.sum() * self.answered.sum()))
+        self.alike.mul_(REMEMBERED).add_(pairs)
+        self.answered.mul_(REMEMBERED).add_(self.last)
+        self.last.copy_(self.block)
+        self.block.zero_()
+        self.in_block.zero_()
+
+    def step(self, inputs: Tensor, *, clustered: bool = False) -> Tensor | None:
+        """A step on ``inputs``, the images of the memory, unless labels seem to have ``clustered``; returns the loss."""
+        self.calm.copy_(0 if clustered else self.calm + self.images)
         self.images.zero_()
-        fair = share * float(evenness(self.answered, self.squares))
+        if clustered:
+            self.origin.restore_(self.optimizer)
+            self.steps.zero_()
+        if int(self.calm) < CALM or len(inputs) < FEWEST:
+            return None
         loss = None
-        if fair > 0 and len(inputs) >= FEWEST:
+        fair = float(evenness(self.alike[0] / self.alike[1], len(self.block))) if self.alike[1] > 0 else 0.0
+        if fair > 0:
             before = [p.detach().clone() for p in self.origin.trained]
             with torch.enable_grad():
                 logits, _ = self.network(inputs)  # type: ignore[operator]
-                loss = descend(self.optimizer, information_loss(logits.to(self.answered.dtype)))
+                loss = descend(self.optimizer, information_loss(logits.to(self.block.dtype)))
             torch._foreach_lerp_(self.origin.trained, before, 1 - fair)
+            self.steps += 1
         self.origin.pull_(PULL)
         return loss
 
