@@ -12,7 +12,9 @@ from grotta.nn import Network
 
 SAMPLES = 64  # images in the memory, and from one step to the next
 FEWEST = 16  # images in the memory: fewer are no sample
-CALM = 256  # images in a row without a sign that labels cluster, before the first step
+CALM = 256  # images in a row without a sign that labels cluster, before the first step ...
+WARY = 2048  # ... and after such a sign
+OVERRULED = 0.05  # of the answers: where their neighbours in time overrule more, labels cluster
 BLOCK = 128  # images: answers with a block between them are far apart in time
 REMEMBERED = 0.95  # what is kept, from block to block, of the answers
 PULL = 0.01  # of the way back to the source, after every step
@@ -39,6 +41,7 @@ class FairTraining(nn.Module):
     last: Tensor
     block: Tensor
     alike: Tensor
+    overruled: Tensor
     images: Tensor
     calm: Tensor
     in_block: Tensor
@@ -51,8 +54,9 @@ class FairTraining(nn.Module):
         self.optimizer = make_optimizer("adam", trained, lr)
         self.origin = Origin(trained)
         self.memory = CSTU(SAMPLES, num_classes, lambda_u=0.0)
-        # How often each class was the answer: before the last block, in it, and in this one; pairs alike, and all pairs.
-        for name, size in {"answered": num_classes, "last": num_classes, "block": num_classes, "alike": 2}.items():
+        # How often each class was the answer: before the last block, in it, and in this one; of pairs of these, how many
+        # are alike, and how many there are; and the answers that were overruled since the last step.
+        for name, size in {"answered": num_classes, "last": num_classes, "block": num_classes, "alike": 2, "overruled": 1}.items():
             self.register_buffer(name, torch.zeros(size, **factory))  # type: ignore[call-overload]
         # Images since the last step, since the last sign of clusters and of the block; steps since the source.
         for name in ("images", "calm", "in_block", "steps"):
@@ -68,9 +72,14 @@ class FairTraining(nn.Module):
         """Whether the network is the source."""
         return not int(self.steps)
 
-    def remember(self, images: Tensor, probs: Tensor) -> None:
-        """Take a batch (B, C, H, W), of which ``probs`` (B, classes) went out, into the memory."""
+    def remember(self, images: Tensor, probs: Tensor, said: Tensor | None = None) -> None:
+        """Take a batch (B, C, H, W), of which ``probs`` (B, classes) went out, into the memory.
+
+        ``said`` (B, classes): what was made of it before its place in the stream was considered.
+        """
         answers = probs.argmax(1)
+        if said is not None:
+            self.overruled += (said.argmax(1) != answers).sum()
         self.memory.add(images, answers, probs.new_zeros(len(probs)))
         self.block.add_(torch.bincount(answers, minlength=len(self.block)))
         self.images += len(images)
@@ -89,8 +98,10 @@ class FairTraining(nn.Module):
 
     def step(self, inputs: Tensor, *, clustered: bool = False) -> Tensor | None:
         """A step on ``inputs``, the images of the memory, unless labels seem to have ``clustered``; returns the loss."""
-        self.calm.copy_(0 if clustered else self.calm + self.images)
+        clustered = clustered or float(self.overruled) > OVERRULED * int(self.images)
+        self.calm.copy_(CALM - WARY if clustered else self.calm + self.images)
         self.images.zero_()
+        self.overruled.zero_()
         if clustered:
             self.origin.restore_(self.optimizer)
             self.steps.zero_()

@@ -17,7 +17,7 @@ from grotta.nn.gated_bn import GatedBN1d, Shown, observing
 READINGS = ("source", "instance", "bold", "tracked")
 WITHOUT_STATISTICS = ("source", "tracked")  # of a network without batch normalisation: as it is, and trained
 FIRST_ORDER = ("instance", "tracked", "source", "bold")  # best first, until more is known
-SHARPENED = {"bold": 2.0}  # its statistics shrink what sets an image apart, so its answers are too unsure by half
+SHARPENED = {"bold": 1.5}  # its statistics shrink what sets an image apart, so its answers are too unsure
 SOURCE = 0  # the first of the readings; the tracked one is the last
 WATCHED = 0.9  # what is kept, over 64 images, of the sums behind the estimated accuracies
 SAMPLES = 64
@@ -193,7 +193,7 @@ class GRoTTAPlus(Adapter):
                 self.probed[:2] = pooled.softmax(1).amax(1).mean()
                 self.probed[2] = 0
             self._watch(probs, seen.said.get(SOURCE))
-        loss = self._train(batch, probs)
+        loss = self._train(batch, prediction.logits, probs)
         images, confidence, compared, agreed = self.watched
         return Learned(
             adapted=bool(seen.observations) or loss is not None,
@@ -206,11 +206,11 @@ class GRoTTAPlus(Adapter):
             },
         )
 
-    def _train(self, batch: Batch, probs: Tensor) -> Tensor | None:
-        """Remember the batch, of which ``probs`` went out; when it is time, train the tracked reading."""
+    def _train(self, batch: Batch, said: Tensor, probs: Tensor) -> Tensor | None:
+        """Remember the batch, of which ``probs`` went out after ``said``; when it is time, train the tracked reading."""
         if self.trainer is None:
             return None
-        self.trainer.remember(batch.images, probs)
+        self.trainer.remember(batch.images, probs, said)
         if not self.trainer.is_due:
             return None
         images, _ = self.trainer.memory.contents()
