@@ -12,9 +12,10 @@ from grotta.nn import Network
 
 SAMPLES = 64  # images in the memory, and from one step to the next
 FEWEST = 16  # images in the memory: fewer are no sample
-CALM = 256  # images in a row without a sign that labels cluster, before the first step ...
-WARY = 2048  # ... and after such a sign
-OVERRULED = 0.05  # of the answers: where their neighbours in time overrule more, labels cluster
+CALM = 256  # images in a row without a sign that labels cluster, before a step ...
+WARY = 2048  # ... and after a clear one
+CLEAR = 0.25  # how clearly labels cluster, if that is no chance and no new domain
+OVERRULED = 0.05  # of the answers: where their neighbours in time overrule more, labels cluster clearly
 BLOCK = 128  # images: answers with a block between them are far apart in time
 REMEMBERED = 0.95  # what is kept, from block to block, of the answers
 PULL = 0.01  # of the way back to the source, after every step
@@ -28,7 +29,7 @@ class FairTraining(nn.Module):
     and a small one back to the source.
 
     Where labels cluster in time mistakes do too, and training makes a network sure of them. So nothing is trained before
-    hundreds of images in a row have shown no sign of that, and at the first sign all that was trained is dropped.
+    hundreds of images in a row have shown no sign of that, and at a clear sign all that was trained is dropped.
 
     Args:
         network: of which the affine parameters of the norm layers are trained, and nothing else.
@@ -96,13 +97,19 @@ class FairTraining(nn.Module):
         self.block.zero_()
         self.in_block.zero_()
 
-    def step(self, inputs: Tensor, *, clustered: bool = False) -> Tensor | None:
-        """A step on ``inputs``, the images of the memory, unless labels seem to have ``clustered``; returns the loss."""
-        clustered = clustered or float(self.overruled) > OVERRULED * int(self.images)
-        self.calm.copy_(CALM - WARY if clustered else self.calm + self.images)
+    def step(self, inputs: Tensor, clustered: float = 0.0) -> Tensor | None:
+        """A step on ``inputs``, the images of the memory, unless labels seem to have ``clustered``; returns the loss.
+
+        Args:
+            inputs: (M, C, H, W), as the network takes them.
+            clustered: how clearly, in [0, 1].
+        """
+        clear = clustered > CLEAR or float(self.overruled) > OVERRULED * int(self.images)
+        calm = min(int(self.calm), 0) if clustered > 0 else int(self.calm + self.images)
+        self.calm.fill_(CALM - WARY if clear else calm)
         self.images.zero_()
         self.overruled.zero_()
-        if clustered:
+        if clear:
             self.origin.restore_(self.optimizer)
             self.steps.zero_()
         if int(self.calm) < CALM or len(inputs) < FEWEST:

@@ -215,7 +215,7 @@ class GRoTTAPlus(Adapter):
             return None
         images, _ = self.trainer.memory.contents()
         _, clustered = self.record.counts().constancy()
-        return self.trainer.step(self.to_input(images), clustered=bool(clustered > 0))
+        return self.trainer.step(self.to_input(images), float(clustered))
 
     def _ask(self, experts: list[int], inputs: Tensor, before: Seen) -> tuple[Seen, Tensor]:
         """What was seen ``before``, with what ``experts`` make of ``inputs``; and the features of the last of them."""

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import count
 from math import isfinite, isnan, nan
 from pathlib import PurePath
 from statistics import fmean
@@ -67,11 +68,16 @@ def method_place(method: str) -> int:
 
 
 def method_colors() -> dict[str, int]:
-    """The colour of each method by its title, the same in every figure; a new method does not change the paper's."""
+    """The colour of each method by its title, the same in every figure; a new method does not change the paper's.
+
+    One that is named after a method of the paper, with a plus, has that one's colour and other dashes.
+    """
     places = {method: method_place(method) for method in list_methods()}
-    own = {method: place // 10 for method, place in places.items() if place in _PAPER_PLACES}
-    others = sorted((place, method) for method, place in places.items() if method not in own)
-    own |= {method: len(_PAPER_PLACES) + number for number, (_, method) in enumerate(others)}
+    paper = {method: place // 10 for method, place in places.items() if place in _PAPER_PLACES}
+    more = {f"{method}+": len(_PAPER_PLACES) + color for method, color in paper.items() if f"{method}+" in places}
+    others = sorted((place, method) for method, place in places.items() if method not in paper | more)
+    free = (color for color in count(len(_PAPER_PLACES)) if color not in more.values())
+    own = paper | more | dict(zip((method for _, method in others), free))
     return {method_title(method): color for method, color in own.items()}
 
 
