@@ -57,7 +57,8 @@ class FairTraining(nn.Module):
         self.memory = CSTU(SAMPLES, num_classes, lambda_u=0.0)
         # How often each class was the answer: before the last block, in it, and in this one; of pairs of these, how many
         # are alike, and how many there are; and the answers that were overruled since the last step.
-        for name, size in {"answered": num_classes, "last": num_classes, "block": num_classes, "alike": 2, "overruled": 1}.items():
+        sizes = {"answered": num_classes, "last": num_classes, "block": num_classes, "alike": 2, "overruled": 1}
+        for name, size in sizes.items():
             self.register_buffer(name, torch.zeros(size, **factory))  # type: ignore[call-overload]
         # Images since the last step, since the last sign of clusters and of the block; steps since the source.
         for name in ("images", "calm", "in_block", "steps"):

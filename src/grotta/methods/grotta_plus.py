@@ -17,7 +17,6 @@ from grotta.nn.gated_bn import GatedBN1d, Shown, observing
 READINGS = ("source", "instance", "bold", "tracked")
 WITHOUT_STATISTICS = ("source", "tracked")  # of a network without batch normalisation: as it is, and trained
 FIRST_ORDER = ("instance", "tracked", "source", "bold")  # best first, until more is known
-SHARPENED = {"bold": 1.5}  # its statistics shrink what sets an image apart, so its answers are too unsure
 SOURCE = 0  # the first of the readings; the tracked one is the last
 WATCHED = 0.9  # what is kept, over 64 images, of the sums behind the estimated accuracies
 SAMPLES = 64
@@ -45,11 +44,11 @@ class GRoTTAPlus(Adapter):
     - *source*: the statistics of the training set; right where nothing has changed;
     - *instance*: each image is corrected by its own statistics where these clearly differ (IABN); needs no batch, no
       memory and no time, whatever the labels do;
-    - *bold*: the same, where an image differs at all; better where little is left of what the network was trained on;
+    - *bold*: the same, where an image differs at all; better where little is left of what the network was trained on.
+      That shrinks what sets an image apart, so its answers are too unsure, and are made surer;
     - *tracked*: the statistics follow the stream (a gated filter in every layer), at once when a domain changes, slowly
-      where batches are poor samples of the classes. With ``train=True``, and where labels do not cluster in time, its
-      affine parameters are trained to tell more, on a small memory of recent images of all classes
-      (:class:`FairTraining`): better on fair batches, worse where the network is lost.
+      where batches are poor samples of the classes. Where labels come in random order, its affine parameters are
+      trained to tell more, on a small memory of recent images of all classes (:class:`FairTraining`).
 
     Their log-probabilities are averaged, each weighted by how far it can be relied on (:class:`TrackRecord`): an expert
     must tell something (not the same about every image), must be sure, and must be constant where labels cluster in
@@ -59,17 +58,18 @@ class GRoTTAPlus(Adapter):
     What its labels explain of a batch is not taken for a new domain: the tracked statistics are corrected by the mean
     of each class, which is learned from the method's own answers.
 
-    A model without batch normalisation is read in one way, as it is, and profits from the order of the stream alone;
-    with ``train=True`` in two, as it is and with trained norm layers.
+    A model without batch normalisation is read in one way, as it is, and where labels come in random order in two: as
+    it is, and with trained norm layers.
 
     Args:
         experts: how many of the readings are asked for an answer. With fewer, those that did best when all were last
             asked; about the first batch, all.
         probe_every: with fewer than all experts, the others are asked too about every n-th batch, when it is learned.
-        train: train the tracked reading.
+        train: train the tracked reading, where labels come in random order.
         lr: of the training, with Adam.
         k: by how many standard errors an image must differ to be corrected (instance) ...
         bold_k: ... and the same of the bold reading.
+        bold_sharpness: by what the logits of the bold reading are multiplied.
         memory: share of what was seen of the experts that is kept over 64 images.
         **options: those of :class:`grotta.methods.Adapter`.
 
@@ -105,6 +105,7 @@ class GRoTTAPlus(Adapter):
         lr: float = 2e-3,
         k: float = 5.0,
         bold_k: float = 1.0,
+        bold_sharpness: float = 1.5,
         memory: float = 0.35,
         output: str | None = "stream",
         **options: Any,
@@ -118,6 +119,7 @@ class GRoTTAPlus(Adapter):
         self.lr = check_positive("lr", lr)
         self.k = check_at_least("k", k, 0)
         self.bold_k = check_at_least("bold_k", bold_k, 0)
+        self.bold_sharpness = check_positive("bold_sharpness", bold_sharpness)
         self.keeps = check_in_unit_interval("memory", memory)
         self.reset()
 
@@ -234,12 +236,14 @@ class GRoTTAPlus(Adapter):
             else:
                 logits, features = getattr(self, name)(inputs)
             with torch.autocast(self.device.type, enabled=False):
-                seen.said[expert] = (SHARPENED.get(name, 1.0) * logits.to(self.wide)).log_softmax(1)
+                logits = logits.to(self.wide) * (self.bold_sharpness if name == "bold" else 1)
+                seen.said[expert] = logits.log_softmax(1)
         return seen, features
 
     def _follows(self) -> bool:
         """Whether the tracked reading may differ from the source."""
-        return len(self.readings) > len(WITHOUT_STATISTICS) or (self.trainer is not None and not self.trainer.is_untouched)
+        trained = self.trainer is not None and not self.trainer.is_untouched
+        return trained or len(self.readings) > len(WITHOUT_STATISTICS)
 
     def _labels_so_far(self, seen: Seen) -> Tensor | None:
         """What the experts before the tracked one make of the batch, as far as they can be relied on; (B, classes).
