@@ -68,62 +68,60 @@ def test_sure_answers_have_finite_gradients():
     assert logits.grad.isfinite().all()
 
 
-def evenness_by_hand(answers, classes):
-    """From every pair of two answers."""
-    pairs = [(a, b) for place, a in enumerate(answers) for b in answers[:place]]
-    times_chance = classes * sum(a == b for a, b in pairs) / max(len(pairs), 1)
-    return min(max((UNEVEN - times_chance) / (UNEVEN - EVEN), 0.0), 1.0)
+def share_alike(earlier, later):
+    """Of all pairs of an answer of each, how many are alike."""
+    return torch.tensor(sum(a == b for a in earlier for b in later) / (len(earlier) * len(later)), dtype=torch.float64)
 
 
-def counts(answers, classes):
-    return torch.bincount(torch.as_tensor(answers), minlength=classes).double()
+def evenness_by_hand(earlier, later, classes):
+    """How many times as often as by chance; up to EVEN all, from UNEVEN on nothing, and a straight line between."""
+    times_chance = float(share_alike(earlier, later)) / (1 / classes)
+    if times_chance <= EVEN:
+        return 1.0
+    return 0.0 if times_chance >= UNEVEN else 1 - (times_chance - EVEN) / (UNEVEN - EVEN)
 
 
 @pytest.mark.parametrize(
-    ("answers", "classes", "expected"),
+    ("earlier", "later", "classes", "expected"),
     [
-        (list(range(64)), 1000, 1.0),  # as many as there can be
-        ([0, 1] * 32, 10, 0.0),
-        ([3] * 64, 10, 0.0),
-        ([3] * 64, 2, 0.0),
-        ([0] * 36 + [1, 2, 3, 4] * 7, 5, None),  # in between
-        ([place % 6 for place in range(60)], 10, None),
-        ([7], 10, 1.0),
+        (range(64), range(64, 128), 1000, 1.0),  # none alike
+        (range(64), range(64), 64, 1.0),  # as by chance
+        ([0, 1] * 32, [0, 1] * 32, 10, 0.0),
+        ([0, 1] * 32, [2, 3] * 32, 10, 1.0),  # two at a time, but others
+        ([3] * 64, [3] * 64, 10, 0.0),
+        ([3] * 64, [3] * 64, 2, 0.0),
+        ([0] * 36 + [1, 2, 3, 4] * 7, [0] * 36 + [1, 2, 3, 4] * 7, 5, None),  # in between
+        ([place % 6 for place in range(60)], [place % 6 for place in range(60)], 10, None),
+        ([7], [7], 10, 0.0),
+        ([7], [8], 10, 1.0),
     ],
 )
-def test_evenness_counts_pairs(answers, classes, expected):
-    value = evenness(counts(answers, classes)).item()
-    assert value == pytest.approx(evenness_by_hand(answers, classes), abs=1e-12)
+def test_evenness_counts_pairs(earlier, later, classes, expected):
+    value = evenness(share_alike(earlier, later), classes).item()
+    assert value == pytest.approx(evenness_by_hand(earlier, later, classes), abs=1e-12)
     if expected is None:
         assert 0 < value < 1
     else:
         assert value == expected
 
 
-def test_before_the_first_answer_nothing_is_uneven():
-    assert evenness(torch.zeros(10)).item() == 1.0
+@pytest.mark.parametrize("classes", [2, 10, 1000])
+def test_up_to_half_more_than_chance_is_even_and_twice_is_nothing(classes):
+    times = torch.tensor([0.0, 1.0, 1.5, 1.6, 1.75, 1.9, 2.0, 2.5], dtype=torch.float64)
+    expected = torch.tensor([1.0, 1.0, 1.0, 0.8, 0.5, 0.2, 0.0, 0.0], dtype=torch.float64)
+    torch.testing.assert_close(evenness(times / classes, classes), expected)
+    for time, value in zip(times, expected):
+        torch.testing.assert_close(evenness(time / classes, classes), value)
 
 
 @pytest.mark.parametrize("classes", [2, 10, 100, 1000])
 def test_what_chance_makes_of_fair_answers_is_even(classes):
     generator = torch.Generator().manual_seed(0)
-    for images in (64, 640):
-        assert evenness(counts(torch.randint(classes, (images,), generator=generator), classes)) == 1
+    for images in (128, 640):
+        earlier, later = torch.randint(classes, (2, images), generator=generator).tolist()
+        assert evenness(share_alike(earlier, later), classes) == 1
 
 
-@pytest.mark.parametrize(("classes", "occurring", "even"), [(10, 10, True), (1000, 1000, True), (1000, 300, False)])
-def test_fading_does_not_change_what_is_even(classes, occurring, even):
-    """Counts that fade settle near 2100 images, old ones with little weight: no longer whole numbers."""
-    generator = torch.Generator().manual_seed(0)
-    answered, squares = torch.zeros(classes, dtype=torch.float64), torch.tensor(0.0, dtype=torch.float64)
-    for _ in range(200):
-        answered = 0.97 * answered + counts(torch.randint(occurring, (64,), generator=generator), classes)
-        squares = 0.97**2 * squares + 64
-    assert answered.sum().item() == pytest.approx(64 / 0.03, rel=0.01)
-    assert evenness(answered, squares).item() == pytest.approx(float(even), abs=0.1)
-
-
-def test_of_many_answers_only_the_shares_matter():
-    shares = torch.tensor([0.5, 0.2, 0.1, 0.1, 0.1], dtype=torch.float64)  # agree 1.6 times as often as by chance
-    for images in (1e4, 1e5):
-        assert evenness(images * shares).item() == pytest.approx(0.8, abs=2e-3)
+@pytest.mark.parametrize(("occurring", "expected"), [(1000, 1.0), (667, 1.0), (571, 0.5), (300, 0.0)])
+def test_if_classes_are_missing_the_others_come_more_often(occurring, expected):
+    assert evenness(torch.tensor(1 / occurring), 1000).item() == pytest.approx(expected, abs=5e-3)

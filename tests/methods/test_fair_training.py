@@ -8,8 +8,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from grotta.checks import run, same, same_state
+from grotta.functional.information import evenness
 from grotta.methods import create
-from grotta.methods.fair_training import FEWEST, PULL, REMEMBERED, SAMPLES
+from grotta.methods.fair_training import BLOCK, CALM, CLEAR, FEWEST, OVERRULED, PULL, REMEMBERED, WARY
+from grotta.outputs import Output
 
 NORMS = {
     "batch": nn.BatchNorm2d,
@@ -18,9 +20,12 @@ NORMS = {
 }
 
 
+FIRST = 3 * BLOCK  # images before the first step: two blocks, the one between them included
+
+
 def plus(model, **options):
-    """GRoTTA+ that trains, unless the options say otherwise."""
-    return create("grotta+", model, **{"train": True, **options})
+    """GRoTTA+, which trains unless the options say otherwise."""
+    return create("grotta+", model, **options)
 
 
 def patterns(classes):
@@ -58,8 +63,13 @@ def fair(*sizes, classes=5, seed=0):
 
 
 def one_sided(*sizes, classes=10):
-    """Two of the classes only."""
-    return pictures(torch.arange(sum(sizes)) % 2, classes).split(sizes)
+    """Three of the classes only, in turn: neighbours in time are not alike."""
+    return pictures(torch.arange(sum(sizes)) % 3, classes).split(sizes)
+
+
+def in_runs(*sizes, classes=5, run=32):
+    """All classes, but the same one for a while."""
+    return pictures(torch.arange(sum(sizes)) // run % classes, classes).split(sizes)
 
 
 def said(labels, classes=5):
@@ -67,9 +77,34 @@ def said(labels, classes=5):
     return F.one_hot(torch.as_tensor(labels), classes).double().softmax(1)
 
 
+def show(trainer, images, *, overruled=0, clustered=0.0):
+    """So many images of five classes in turn, of which the first answers are ``overruled``; a step when it is due."""
+    labels = torch.arange(images) % 5
+    before = torch.where(torch.arange(images) < overruled, labels + 1, labels) % 5
+    trainer.remember(pictures(labels, 5), said(labels), said(before))
+    if not trainer.is_due:
+        return None
+    with torch.no_grad():
+        return trainer.step(trainer.memory.contents()[0], clustered)
+
+
+def trained(steps=2):
+    """A trainer after so many steps, and what it started from."""
+    adapter = plus(classifier())
+    source = affine(adapter)
+    losses = [show(adapter.trainer, 64) for _ in range(FIRST // 64 + steps - 1)]
+    assert [loss is not None for loss in losses] == [False] * (FIRST // 64 - 1) + [True] * steps
+    return adapter.trainer, source
+
+
 def affine(adapter):
     """Copies of what is trained."""
     return [p.detach().clone() for group in adapter.optimizer.param_groups for p in group["params"]]
+
+
+def values(trainer):
+    """The same of a trainer."""
+    return [p.detach().clone() for p in trainer.origin.trained]
 
 
 def steps(adapter):
@@ -113,17 +148,75 @@ def test_what_is_remembered_is_the_answers_that_went_out():
     assert torch.equal(adapter.memory.contents()[0], torch.cat(fair(8, 1, 16))[answers.argsort(stable=True)])
 
 
-@pytest.mark.parametrize(("size", "expected"), [(1, [64, 128]), (16, [64, 128]), (64, [64, 128]), (100, [100, 200])])
-def test_there_is_a_step_after_every_64_images_whatever_the_batches(size, expected):
-    adapter = plus(classifier())
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (1, [384, 448, 512]),
+        (16, [384, 448, 512]),
+        (64, [384, 448, 512]),
+        (7, [420, 490]),  # the third block ends with image 399
+        (100, [600]),  # the third block ends with it
+        (300, [900, 1200]),
+    ],
+)
+@pytest.mark.parametrize("norm", ["batch", "group"])
+def test_the_first_step_is_after_three_blocks_and_the_next_after_64_images_each(norm, size, expected):
+    adapter = plus(classifier(norm=norm))
     at = []
-    for place, x in enumerate(fair(*[size] * (-(-128 // size)))):
+    for place, x in enumerate(fair(*[size] * (max(512, expected[-1]) // size))):
         before = steps(adapter)
         adapter(x)
         assert steps(adapter) - before == (adapter.last.loss is not None)
         if adapter.last.loss is not None:
             at.append((place + 1) * size)
     assert at == expected
+
+
+def blocks_of(batches):
+    """The answers in blocks, which end with the batch that fills them; the last may have begun only."""
+    blocks = [[]]
+    for batch in batches:
+        blocks[-1] += batch
+        if len(blocks[-1]) >= BLOCK:
+            blocks.append([])
+    return blocks[:-1]
+
+
+def times_chance(batches, classes):
+    """How often two answers agree, from all pairs with a block between them, which fade with the older of the two."""
+    blocks, alike, pairs = blocks_of(batches), 0.0, 0.0
+    for place, later in enumerate(blocks):
+        for age, earlier in enumerate(reversed(blocks[: max(place - 1, 0)])):
+            weight = REMEMBERED ** (len(blocks) - place + age)
+            alike += weight * sum(a == b for a in earlier for b in later)
+            pairs += weight * len(earlier) * len(later)
+    return classes * alike / pairs
+
+
+@pytest.mark.parametrize("size", [64, 1, 50, 200])
+@pytest.mark.parametrize("order", ["random", "runs", "few", "changing"])
+def test_pairs_of_answers_are_counted_across_blocks(order, size):
+    answers = {
+        "random": torch.randint(5, (900,), generator=torch.Generator().manual_seed(0)),
+        "runs": torch.arange(900) // 100 % 5,
+        "few": torch.arange(900) % 2,
+        "changing": torch.cat([torch.arange(450) % 2, torch.arange(450) % 5]),
+    }[order].split(size)
+    trainer = plus(classifier()).trainer
+    for place, batch in enumerate(answers, 1):
+        trainer.remember(torch.zeros(len(batch), 3, 12, 12), said(batch))
+        blocks = len(blocks_of([b.tolist() for b in answers[:place]]))
+        assert (trainer.alike[1] > 0) == (blocks >= 3)
+    alike, pairs = trainer.alike.tolist()
+    assert 5 * alike / pairs == pytest.approx(times_chance([b.tolist() for b in answers], 5), rel=1e-5)
+
+
+def test_labels_that_come_in_runs_are_even_if_all_of_them_come():
+    """Each class for 128 images: in a block there is one only, and a block between, so are those beside it."""
+    trainer = plus(classifier()).trainer
+    for label in torch.arange(5).repeat(12).tolist():
+        trainer.remember(torch.zeros(BLOCK, 3, 12, 12), said([label] * BLOCK))
+    assert evenness(trainer.alike[0] / trainer.alike[1], 5) == 1
 
 
 def preserved(x, name, w, eps=1e-5):
@@ -143,40 +236,209 @@ def test_a_step_is_one_of_adam_as_far_as_answers_are_even_and_a_little_way_back(
     adapter = plus(net, lr=0.01)
     weights, adam = by_hand.leaf_weights(net), by_hand.Adam(lr=0.01)
     origin = {name: weights[name].detach().clone() for name in by_hand.affine}
-    batch, counts = [36, 7, 7, 7, 7], [0.0] * 5
-    labels = torch.repeat_interleave(torch.arange(5), torch.tensor(batch))
-    for step in range(3):
+    answers, shares = [], []
+    for step in range(10):
         x = by_hand.images(20, seed=step)
-        adapter.trainer.remember(by_hand.images(64, seed=step), said(labels))
+        often = 36 + 3 * (step // 2 % 3 - 1)  # of 64, other in each block
+        answers.append([0] * often + [1 + place % 4 for place in range(64 - often)])
+        adapter.trainer.remember(by_hand.images(64, seed=step), said(answers[-1]))
         assert adapter.trainer.is_due
         with torch.no_grad():
             loss = adapter.trainer.step(x)
-        counts = [REMEMBERED * old + new for old, new in zip(counts, batch)]
-        squares = sum(64 * REMEMBERED ** (2 * age) for age in range(step + 1))  # pairs of an answer with itself
-        alike = (sum(n * n for n in counts) - squares) / (sum(counts) ** 2 - squares)
-        share = (2.0 - 5 * alike) / 0.5
-        assert 0.3 < share < 0.7
+        assert not adapter.trainer.is_due
+        if step < 5:
+            assert loss is None
+            assert adapter.trainer.is_untouched
+            assert all(torch.equal(p, origin[name]) for name, p in zip(by_hand.affine, affine(adapter)))
+            continue
+        shares.append((2.0 - times_chance(answers, 5)) / 0.5)
         probs = by_hand.forward(weights, x, preserved)[0].softmax(1)
         expected = (probs * (probs.mean(0) / probs).log()).sum(1).mean()
         assert loss.item() == pytest.approx(expected.item(), abs=1e-10)
         before = {name: weights[name].detach() for name in by_hand.affine}
         adam.step(weights, expected, by_hand.affine)
         for name in by_hand.affine:
-            moved = before[name] + share * (weights[name].detach() - before[name])
+            moved = before[name] + shares[-1] * (weights[name].detach() - before[name])
             weights[name] = (moved + PULL * (origin[name] - moved)).requires_grad_()
         by_hand.assert_same(adapter.tracked, weights, by_hand.affine)
-        assert not adapter.trainer.is_due
+        assert not adapter.trainer.is_untouched
+    assert 0.1 < min(shares) < max(shares) < 0.9
+    assert len(set(shares)) == 3  # of the blocks that ended with images 384, 512 and 640
 
 
 def test_the_step_is_on_what_is_remembered_with_the_statistics_of_now():
     model = classifier()
     adapter, untrained = plus(model), plus(model, train=False)
-    (x,) = fair(100)
-    adapter(x)
-    untrained(x)  # the same statistics, the source's affine parameters
+    for x in fair(100, 28, *[64] * 4):
+        adapter(x)
+        untrained(x)  # the same statistics, the source's affine parameters
     probs = untrained.tracked(adapter.memory.contents()[0])[0].double().softmax(1)
     expected = (probs * (probs.mean(0) / probs).log()).sum(1).mean()
     assert float(adapter.last.loss) == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_nothing_is_trained_before_256_images_even_if_there_are_pairs():
+    trainer = plus(classifier()).trainer
+    trainer.alike.copy_(torch.tensor([0.2, 1.0]))
+    losses = [show(trainer, 64) for _ in range(CALM // 64)]
+    assert CALM == 256
+    assert [loss is None for loss in losses] == [True, True, True, False]
+
+
+FAINT = (0.01, CLEAR)  # signs that may be chance
+SIGNS = {"told": {"clustered": CLEAR + 0.01}, "overruled": {"overruled": int(OVERRULED * 64) + 1}}  # clear ones
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+@pytest.mark.parametrize("again", [0, 1, 20])
+def test_at_a_clear_sign_of_clusters_all_is_dropped_until_2048_images_have_come_without_one(sign, again):
+    """The wait begins anew if there is another sign, 64 times ``again`` images after the first."""
+    trainer, source = trained()
+    assert not same(values(trainer), source)
+    assert show(trainer, 64, **SIGNS[sign]) is None
+    assert same(values(trainer), source)
+    assert not trainer.optimizer.state
+    assert trainer.is_untouched
+    if again:
+        assert all(show(trainer, 64) is None for _ in range(again - 1))
+        assert show(trainer, 64, **SIGNS[sign]) is None
+    assert WARY == 2048
+    assert all(show(trainer, 64) is None for _ in range(WARY // 64 - 1))
+    assert same(values(trainer), source)
+    assert trainer.is_untouched
+    assert show(trainer, 64) is not None
+    assert [int(state["step"]) for state in trainer.optimizer.state.values()] == [1, 1]
+    assert not trainer.is_untouched
+    assert show(trainer, 64) is not None
+
+
+@pytest.mark.parametrize("faint", FAINT)
+def test_a_faint_sign_drops_nothing_but_256_images_must_come_without_one(faint):
+    trainer, source = trained()
+    before, adam = values(trainer), copy.deepcopy(trainer.optimizer.state_dict()["state"])
+    for wait in (1, 3, 4):
+        assert show(trainer, 64, clustered=faint) is None
+        assert all(show(trainer, 64) is None for _ in range(wait - 1))
+    assert same(values(trainer), before)
+    assert not same(before, source)
+    assert not trainer.is_untouched
+    assert all(
+        torch.equal(trainer.optimizer.state_dict()["state"][p][key], adam[p][key]) for p in adam for key in adam[p]
+    )
+    assert show(trainer, 64) is not None
+    assert [int(state["step"]) for state in trainer.optimizer.state.values()] == [3, 3]
+
+
+@pytest.mark.parametrize("faint", FAINT)
+def test_nothing_is_trained_before_256_images_without_a_faint_sign(faint):
+    trainer = plus(classifier()).trainer
+    losses = [show(trainer, 64, clustered=faint if place == 6 else 0.0) for place in range(1, 12)]
+    assert [place for place, loss in enumerate(losses, 1) if loss is not None] == [10, 11]
+
+
+@pytest.mark.parametrize("faint", FAINT)
+@pytest.mark.parametrize(("waited", "more"), [(0, 32), (10, 22), (28, 4), (30, 4), (31, 4)])
+def test_a_faint_sign_does_not_begin_the_long_wait_anew(faint, waited, more):
+    """Its images do not count, and 256 without one must come last."""
+    trainer, _ = trained()
+    show(trainer, 64, **SIGNS["told"])
+    assert all(show(trainer, 64) is None for _ in range(waited))
+    assert show(trainer, 64, clustered=faint) is None
+    assert all(show(trainer, 64) is None for _ in range(more - 1))
+    assert show(trainer, 64) is not None
+
+
+@pytest.mark.parametrize(
+    ("batches", "sign"),
+    [
+        ([(64, 3)], False),
+        ([(64, 4)], True),
+        ([(100, 5)], False),
+        ([(100, 6)], True),
+        ([(32, 2), (32, 2)], True),  # between two steps all count
+        ([(63, 3), (37, 3)], True),
+        ([(64, 3), (64, 3)], False),  # those before the last step do not
+        ([(60, 3), (20, 1), (64, 3)], False),
+    ],
+)
+def test_more_than_one_of_twenty_answers_overruled_is_a_sign(batches, sign):
+    trainer, source = trained(1)
+    for images, overruled in batches:
+        loss = show(trainer, images, overruled=overruled)
+    assert (loss is None) == sign
+    assert same(values(trainer), source) == trainer.is_untouched == sign
+
+
+@pytest.mark.parametrize("norm", ["batch", "group"])
+@pytest.mark.parametrize("output", [None, "stream"])
+def test_where_labels_come_in_runs_nothing_is_trained(norm, output):
+    adapter = plus(classifier(norm=norm), output=output)
+    source = affine(adapter)
+    for x in in_runs(*[64] * 20):
+        adapter(x)
+        assert adapter.last.loss is None
+    assert adapter.trainer.alike[1] > 0
+    assert same(affine(adapter), source)
+
+
+@pytest.mark.parametrize("norm", ["batch", "group"])
+def test_when_labels_begin_to_come_in_runs_the_method_drops_what_was_trained(norm):
+    """And trains again when enough images have come since the last sign of it, which fades by and by."""
+    adapter = plus(classifier(norm=norm), output=None)  # by their neighbours in time no answers are overruled then
+    source = affine(adapter)
+    run(adapter, fair(*[64] * 7))
+    assert steps(adapter) == 2
+    run(adapter, in_runs(*[64] * 4))
+    assert steps(adapter) == 0
+    assert same(affine(adapter), source)
+    calm = []
+    for x in fair(*[64] * 60, seed=1):
+        adapter(x)
+        calm.append(int(adapter.trainer.calm))
+        if adapter.last.loss is not None:
+            break
+        assert same(affine(adapter), source)
+    signs = [place for place, images in enumerate(calm) if images == CALM - WARY]
+    assert signs == list(range(len(signs)))
+    assert 0 < len(signs) < 28
+    assert len(calm) == len(signs) + WARY // 64
+    assert steps(adapter) == 1
+
+
+def test_the_method_tells_how_clearly_labels_cluster(monkeypatch):
+    adapter = plus(classifier(), output=None)
+    source = affine(adapter)
+    run(adapter, fair(*[64] * 7))
+    before = affine(adapter)
+    for clear, kept in ((CLEAR, before), (CLEAR + 0.01, source)):
+        told = (torch.ones(4), torch.tensor(clear))
+        monkeypatch.setattr("grotta.methods.track_record.Counts.constancy", lambda _, told=told: told)
+        adapter(fair(64, seed=1)[0])
+        assert adapter.last.loss is None
+        assert same(affine(adapter), kept)
+    assert not same(before, source)
+
+
+def test_what_the_output_of_the_method_overrules_is_a_sign(monkeypatch):
+    adapter = plus(classifier(), output="stream")
+    source = affine(adapter)
+    run(adapter, fair(*[64] * 7))
+    overrules = {"first": 0}
+    refine = adapter.output.refine
+
+    def contrary(probs, features):
+        output = refine(probs, features)
+        rolled = output.probs.clone()
+        rolled[: overrules["first"]] = probs[: overrules["first"]].roll(1, 1)
+        return Output(rolled, output.zeta, output.lam, output.numbers)
+
+    monkeypatch.setattr(adapter.output, "refine", contrary)
+    for answers, dropped in ((0, False), (3, False), (4, True)):
+        overrules["first"] = answers
+        adapter(fair(64, seed=answers)[0])
+        assert adapter.record.counts().constancy()[1] == 0
+        assert (steps(adapter) == 0) == same(affine(adapter), source) == dropped
+        assert int(adapter.trainer.overruled) == 0
 
 
 @pytest.mark.parametrize("norm", ["batch", "group"])
@@ -187,7 +449,7 @@ def test_only_affine_parameters_of_the_tracked_reading_move(norm):
     own = {name: p.detach().clone() for name, p in adapter.tracked.named_parameters()}
     (x,) = fair(8, seed=9)
     others = {name: getattr(adapter, name)(x)[0] for name in adapter.readings if name != "tracked"}
-    run(adapter, fair(64, 64))
+    run(adapter, fair(*[64] * 7))
     moved = {name for name, p in adapter.tracked.named_parameters() if not torch.equal(p, own[name])}
     assert moved == {"body.1.weight", "body.1.bias"}
     assert same_state(model.state_dict(), untouched.state_dict())
@@ -203,7 +465,7 @@ def test_a_network_of_group_norms_is_trained_to_tell_more():
     x = pictures(torch.arange(60) % 5, 5)
     source = adapter.tracked(x)[0].detach()
     losses = []
-    for _ in range(30):
+    for _ in range(34):
         adapter(x)
         losses += [] if adapter.last.loss is None else [float(adapter.last.loss)]
     assert len(losses) > 10
@@ -213,55 +475,68 @@ def test_a_network_of_group_norms_is_trained_to_tell_more():
 
 
 @pytest.mark.parametrize("norm", ["batch", "group"])
-@pytest.mark.parametrize(("classes", "remembered"), [(5, 26), (10, 14)])
+@pytest.mark.parametrize(("classes", "remembered"), [(10, 21), (20, 12)])
 def test_nothing_is_trained_where_answers_are_one_sided(norm, classes, remembered):
-    """However many images of the two classes the memory has room for."""
+    """However many images of the three classes the memory has room for."""
     adapter = plus(classifier(classes, norm))
     source = affine(adapter)
-    for x in one_sided(64, 100, 64, 30, 64, classes=classes):
+    for x in one_sided(64, 100, 64, 30, 64, 128, 64, 64, classes=classes):
         adapter(x)
         assert adapter.last.loss is None
     assert adapter.last.bank_size == remembered
+    assert int(adapter.trainer.calm) > CALM
+    assert adapter.trainer.alike[1] > 0
     assert steps(adapter) == 0
     assert same(affine(adapter), source)
 
 
 def test_what_is_not_trained_goes_back_towards_the_source():
-    adapter = plus(classifier(10))
-    source = affine(adapter)
-    for group in adapter.optimizer.param_groups:
-        for p in group["params"]:
-            p.data += 0.5
-    for place, x in enumerate(one_sided(64, 64, 64), 1):
-        adapter(x)
-        for p, q in zip(affine(adapter), source):
-            torch.testing.assert_close(p - q, torch.full_like(q, 0.5 * (1 - PULL) ** place))
-            assert bool((p - q > 0.4).all() and (p - q < 0.5).all())
+    """Where answers are one-sided, as soon as nothing has spoken of clusters for long enough."""
+    trainer = plus(classifier(10)).trainer
+    for p in trainer.origin.trained:
+        p.data += 0.5
+    for place, x in enumerate(one_sided(*[64] * 9), 1):
+        trainer.remember(x, said(torch.arange(64) % 3, 10))
+        with torch.no_grad():
+            assert trainer.step(x) is None
+        pulls = max(place - CALM // 64 + 1, 0)
+        for p, q in zip(trainer.origin.trained, trainer.origin.values):
+            torch.testing.assert_close(p - q, torch.full_like(q, 0.5 * (1 - PULL) ** pulls))
+            assert bool((p - q > 0.4).all() and (p - q < 0.499).all()) == (pulls > 0)
 
 
 def test_few_images_are_no_sample():
-    adapter = plus(classifier())
-    (x,) = fair(64)
-    adapter.trainer.remember(x, said(torch.arange(64) % 5))
-    source = affine(adapter)
+    trainer, _ = trained(1)
+    before = values(trainer)
+    (x,) = fair(FEWEST)
     with torch.no_grad():
-        assert adapter.trainer.step(x[: FEWEST - 1]) is None
-        assert same(affine(adapter), source)
-        assert adapter.trainer.step(x[:FEWEST]) is not None
+        assert trainer.step(x[: FEWEST - 1]) is None
+        assert same(values(trainer), before)
+        assert trainer.step(x) is not None
 
 
 def test_a_network_without_affine_parameters_is_just_not_trained():
     model = classifier(norm="bare")
     adapter, untrained = plus(model), plus(model, train=False)
-    assert same(run(adapter, fair(64, 8, 64)), run(untrained, fair(64, 8, 64)))
+    stream = fair(64, 8, *[64] * 7)
+    assert same(run(adapter, stream), run(untrained, stream))
     assert (adapter.trainer, adapter.memory, adapter.optimizer) == (None, None, None)
     assert not torch.equal(adapter.tracked.body[1].running_mean, model[1].running_mean)
 
 
-@pytest.mark.parametrize("options", [{}, {"preset": "fast"}, {"preset": "lite"}])
-def test_without_training_there_is_neither_memory_nor_optimizer(options):
-    adapter = create("grotta+", classifier(), **options)
-    run(adapter, fair(64, 64))
+def test_it_trains_unless_told_otherwise():
+    for adapter in (plus(classifier()), plus(classifier(), preset="paper"), plus(classifier(), train=True)):
+        assert adapter.describe().trained == 16
+        assert adapter.optimizer.param_groups[0]["lr"] == 2e-3
+    assert plus(classifier(), preset="fast", train=True).trainer is not None
+
+
+@pytest.mark.parametrize("options", [{"train": False}, {"preset": "fast"}, {"preset": "lite"}])
+@pytest.mark.parametrize("norm", ["batch", "group"])
+@pytest.mark.filterwarnings("ignore:method 'grotta")
+def test_without_training_there_is_neither_memory_nor_optimizer(norm, options):
+    adapter = plus(classifier(norm=norm), **options)
+    run(adapter, fair(*[64] * 7))
     assert (adapter.trainer, adapter.memory, adapter.optimizer) == (None, None, None)
     assert adapter.describe().trained == adapter.describe().memory_bytes == 0
     assert adapter.last.loss is adapter.last.bank_size is None
@@ -271,59 +546,132 @@ def test_without_training_there_is_neither_memory_nor_optimizer(options):
 def test_until_the_first_step_training_makes_no_difference():
     model = classifier()
     trained, untrained = plus(model), plus(model, train=False)
-    assert same(run(trained, fair(16, 40, 1, 7)), run(untrained, fair(16, 40, 1, 7)))
+    stream = fair(16, 40, 1, 7, *[64] * 4, 63, 1)
+    assert same(run(trained, stream), run(untrained, stream))
+    assert steps(trained) == 1
     (x,) = fair(64, seed=1)
     assert not torch.equal(trained(x), untrained(x))
 
 
+@pytest.mark.filterwarnings("ignore:method 'grotta")
+@pytest.mark.parametrize("output", [None, "stream"])
+def test_without_batch_norm_the_trained_network_is_not_run_before_its_first_step(output):
+    """It is the source until then, and again when all was dropped; its steps are forward passes too."""
+    model = classifier(norm="group")
+    adapter, untrained = plus(model, output=output), plus(model, train=False, output=output)
+    passes = []
+    adapter.tracked.register_forward_hook(lambda *_: passes.append(1))
+    for x in fair(16, 40, 1, 7, *[64] * 4, 63):
+        torch.testing.assert_close(adapter(x), untrained(x))
+        assert adapter.last.adapted is False
+        assert not passes
+    (x,) = fair(1, seed=1)
+    torch.testing.assert_close(adapter(x), untrained(x))
+    assert adapter.last.adapted is True
+    assert len(passes) == 1  # of the step
+    (x,) = fair(32, seed=2)
+    before = adapter.predict(x)
+    assert not torch.allclose(before, untrained.predict(x), atol=1e-4)
+    assert len(passes) == 2
+    adapter(x)
+    assert len(passes) == 3
+    adapter.trainer.overruled.fill_(32)
+    (x,) = fair(32, seed=3)
+    adapter(x)
+    assert adapter.trainer.is_untouched
+    passes.clear()
+    (x,) = fair(64, seed=4)
+    answers = adapter(x)
+    assert not passes
+    if output is None:  # the other remembers what it has answered since
+        torch.testing.assert_close(answers, untrained(x))
+
+
 @pytest.mark.parametrize("norm", ["batch", "group"])
 @pytest.mark.parametrize(
-    ("before", "waiting", "since"),
-    [((3, 5), 8, 8), ((64, 64, 3, 5), 8, 8), ((60, 3), 3, 63), ((64,), 0, 0), ((100, 20), 0, 20)],
+    ("before", "waiting", "since", "in_block", "taken"),
+    [
+        ((3, 5), 8, 8, 8, 0),
+        ((64, 64, 64, 3, 5), 8, 8, 72, 0),
+        ((*[64] * 5, 60, 3), 3, 63, 127, 0),  # just before the first step
+        ((*[64] * 6,), 0, 0, 0, 1),  # just after it
+        ((*[64] * 6, 3, 5), 8, 8, 8, 1),
+        ((*[64] * 7, 40, 20), 0, 60, 124, 2),
+        ((*[100] * 6, 20), 0, 20, 20, 1),
+    ],
 )
-def test_stopped_and_continued_gives_the_same_bits(norm, before, waiting, since):
-    """In the middle of small batches that wait, before the first step of training, after it and between two."""
+def test_stopped_and_continued_gives_the_same_bits(norm, before, waiting, since, in_block, taken):
+    """In the middle of small batches that wait, of a block, before the first step of training, after it and between."""
     model = classifier(norm=norm)
     adapter, again = plus(model, seed=3), plus(model, seed=3)
     run(adapter, fair(*before))
-    assert int(adapter.trainer.images) == since
-    assert (steps(adapter) > 0) == (sum(before) >= SAMPLES)
+    assert [int(adapter.trainer.images), int(adapter.trainer.in_block), steps(adapter)] == [since, in_block, taken]
     if norm == "batch":
         assert int(adapter.tracked.body[1].waiting_images) == waiting
     assert same(run(again, fair(*before)), run(plus(model, seed=3), fair(*before)))
+    assert_continues_the_same(model, adapter, again, fair(1, 7, 60, 100, *[64] * 5, seed=2))
+    assert steps(adapter) > taken
+
+
+def assert_continues_the_same(model, adapter, again, after):
+    """From its state on, another one, a copy and a new one do as ``adapter`` does."""
     state = adapter.state_dict()
     run(again, fair(64, 7, seed=5))  # somewhere else
     again.load_state_dict(state)
     copied, resumed = copy.deepcopy(adapter), plus(model)
     resumed.load_state_dict(state)
-    after = fair(1, 7, 60, 100, seed=2)
     answers, end = run(adapter, after), adapter.state_dict()
     for other in (again, copied, resumed):
         assert same(run(other, after), answers)
         assert same_state(other.state_dict(), end)
 
 
+@pytest.mark.parametrize("norm", ["batch", "group"])
+def test_so_it_does_while_it_waits_after_a_sign_of_clusters(norm):
+    model = classifier(norm=norm)
+    adapter, again = plus(model), plus(model)
+    run(adapter, fair(*[64] * 7, 40))
+    adapter.trainer.overruled.fill_(4)
+    state = adapter.state_dict()  # with a sign that has not been acted on
+    assert state["network.trainer.overruled"].item() == 4
+    again.load_state_dict(state)
+    for one in (adapter, again):
+        run(one, fair(24, 10, seed=1))
+        assert one.trainer.is_untouched
+        assert int(one.trainer.calm) == CALM - WARY
+    assert same_state(adapter.state_dict(), again.state_dict())
+    assert_continues_the_same(model, adapter, again, fair(54, *[64] * 33, seed=2))
+    assert steps(adapter) > 0
+
+
 def test_a_new_beginning_forgets_the_training():
     adapter = plus(classifier())
     fresh = adapter.state_dict()
-    first = run(adapter, fair(64, 64, 5))
+    stream = fair(*[64] * 7, 5)
+    first = run(adapter, stream)
+    assert steps(adapter) == 2
     adapter.reset()
     assert same_state(adapter.state_dict(), fresh)
-    assert same(run(adapter, fair(64, 64, 5)), first)
+    assert same(run(adapter, stream), first)
 
 
 def test_images_of_another_size_start_the_memory_over():
     adapter = plus(classifier())
-    run(adapter, fair(60))
+    run(adapter, fair(*[64] * 6, 60))
+    before = affine(adapter)
     with pytest.warns(UserWarning, match=r"images have changed from \(3, 12, 12\) to \(3, 14, 14\)"):
         adapter(F.pad(fair(8)[0], (1, 1, 1, 1)))
     assert adapter.last.bank_size == 8
     assert adapter.last.loss is None  # 68 images have come, of which too few are left
+    assert int(adapter.trainer.images) == 0
+    assert same(affine(adapter), before)
 
 
-def test_a_step_that_fails_leaves_nothing_behind(monkeypatch):
-    adapter = plus(classifier())
-    run(adapter, fair(64, 3))
+@pytest.mark.parametrize("before", [(*[64] * 5, 3), (*[64] * 6, 3)])
+def test_a_step_that_fails_leaves_nothing_behind(before, monkeypatch):
+    """The first one, and the second."""
+    adapter, other = plus(classifier()), plus(classifier())
+    run(adapter, fair(*before))
     state = adapter.state_dict()
     (x,) = fair(64, seed=1)
     with monkeypatch.context() as patch:
@@ -331,3 +679,7 @@ def test_a_step_that_fails_leaves_nothing_behind(monkeypatch):
         with pytest.raises(FloatingPointError):
             adapter(x)
     assert same_state(adapter.state_dict(), state)
+    run(other, fair(*before))
+    assert torch.equal(adapter(x), other(x))
+    assert adapter.last.loss is not None
+    assert same_state(adapter.state_dict(), other.state_dict())

@@ -32,13 +32,33 @@ def error(adapter, images, labels, size=64):
     return 100 * torch.cat(wrong).mean().item()
 
 
+def read(adapter, name, x):
+    """What a reading says, in logarithms; the bold one is made surer."""
+    logits = getattr(adapter, name)(x)[0]
+    return (logits * adapter.bold_sharpness if name == "bold" else logits).log_softmax(1)
+
+
+@pytest.mark.parametrize(
+    ("options", "sharpness"), [({}, 1.5), ({"bold_sharpness": 3.0}, 3.0), ({"bold_sharpness": 1}, 1)]
+)
+def test_the_bold_reading_is_made_surer_and_no_other(options, sharpness):
+    adapter = create("grotta+", small_model(torch.float64), output=None, **options)
+    (x,) = batches((16,))
+    x = x.double()
+    with torch.no_grad(), observing():
+        seen = adapter.infer(x).extra.said
+        for place, name in enumerate(READINGS):
+            powered = getattr(adapter, name)(x)[0].softmax(1) ** (sharpness if name == "bold" else 1)
+            torch.testing.assert_close(seen[place].exp(), powered / powered.sum(1, keepdim=True))
+
+
 def test_the_answer_is_the_weighted_mean_of_the_readings():
     """The first batch, by hand: weights from what each reading tells of this batch, how sure and how constant it is."""
     adapter = create("grotta+", small_model(torch.float64), output=None)
     (x,) = batches((16,))
     x = x.double()
     with torch.no_grad(), observing():
-        logs = [net(x)[0].log_softmax(1) for net in (getattr(adapter, name) for name in READINGS)]
+        logs = [read(adapter, name, x) for name in READINGS]
     weights = adapter.record.counts().after(torch.stack(logs, 1), adapter.keeps, 16).weights()
     assert weights.sum().item() == pytest.approx(1)
     pooled = sum(float(w) * log for w, log in zip(weights, logs))
@@ -142,12 +162,13 @@ def test_a_network_that_can_be_read_in_one_way_is_read_so(make, options):
 def test_a_network_without_batch_norm_is_read_as_it_is_and_trained():
     """The answer is the weighted mean of the two, which differ when the second has been moved away."""
     torch.manual_seed(0)
-    adapter = create("grotta+", without_batch_norm().double(), output=None, train=True)
+    adapter = create("grotta+", without_batch_norm().double(), output=None)
     assert adapter.readings == ("source", "tracked")
     (x,) = batches((16,))
     x = x.double()
     assert torch.equal(adapter.source(x)[0], adapter.tracked(x)[0])
     adapter.tracked.body[1].weight.data += 1
+    adapter.trainer.steps += 1
     with torch.no_grad():
         logs = [net(x)[0].log_softmax(1) for net in (adapter.source, adapter.tracked)]
     weights = adapter.record.counts().after(torch.stack(logs, 1), adapter.keeps, 16).weights()
@@ -159,11 +180,27 @@ def test_a_network_without_batch_norm_is_read_as_it_is_and_trained():
 
 @pytest.mark.parametrize(("experts", "expected"), [(1, 12 + 3), (2, 24), (4, 24)])
 def test_of_two_readings_one_may_be_asked(experts, expected):
-    adapter = create("grotta+", without_batch_norm(), experts=experts, probe_every=4, train=True)
+    adapter = create("grotta+", without_batch_norm(), experts=experts, probe_every=4)
+    adapter.trainer.steps += 1  # as if something had been trained
     counts = passes(adapter)
     for x in batches((4,) * 12):
         adapter(x)
     assert sum(counts.values()) == expected
+
+
+@pytest.mark.parametrize("experts", [1, 2, 4])
+@pytest.mark.parametrize("first", [0, 1])
+def test_before_anything_is_trained_the_two_readings_are_one(experts, first):
+    """Whoever leads, the trained network is not run, and the answers are the source's."""
+    torch.manual_seed(0)
+    model = without_batch_norm()
+    adapter, source = create("grotta+", model, experts=experts, probe_every=4, output=None), create("source", model)
+    counts = passes(adapter)
+    for x in batches((4,) * 12):
+        adapter.order.copy_(torch.tensor([first, 1 - first]))
+        torch.testing.assert_close(adapter(x), source(x))
+    assert counts["tracked"] == 0
+    assert counts["source"] >= 12
 
 
 @pytest.mark.parametrize(("preset", "asked", "probes"), [("paper", 4, 48), ("fast", 2, 6), ("lite", 1, 1)])
@@ -194,19 +231,15 @@ def test_who_was_not_asked_is_asked_as_if_it_had_been():
     adapter(first)
     adapter.order.copy_(torch.tensor([SOURCE, 1, 2, 3]))
     adapter(second)
-    labels = adapter._labels_so_far(Seen({e: n(third)[0].log_softmax(1) for e, n in enumerate(three(adapter))}, []))
+    labels = adapter._labels_so_far(Seen({e: read(adapter, name, third) for e, name in enumerate(READINGS[:3])}, []))
     with torch.no_grad(), observing(labels):
-        logs = [net(third)[0].log_softmax(1) for net in (*three(adapter), adapter.tracked)]
+        logs = [read(adapter, name, third) for name in READINGS]
     expected = adapter.record.counts().after(torch.stack(logs, 1), adapter.keeps, 32, following=False)
     probs, pending = adapter.answer(third)
     torch.testing.assert_close(probs, logs[SOURCE].exp())
     adapter.learn_from(pending)
     torch.testing.assert_close(adapter.record.counts(), expected)
     assert adapter.order.tolist() == expected.weights().argsort(descending=True).tolist()
-
-
-def three(adapter):
-    return adapter.source, adapter.instance, adapter.bold
 
 
 def test_all_are_asked_soon_after_the_pictures_change():
@@ -240,6 +273,7 @@ def test_a_probe_settles_who_is_asked_next():
     [
         ({"experts": 5}, "experts must be at most 4, got 5"),
         ({"bold_k": -1}, "bold_k must be at least 0, got -1"),
+        ({"bold_sharpness": 0}, "bold_sharpness must be positive, got 0"),
         ({"experts": 0}, "experts must be at least 1, got 0"),
         ({"probe_every": 0}, "probe_every must be at least 1"),
         ({"memory": 2}, r"memory must be in \[0, 1\], got 2"),

@@ -31,4 +31,4 @@ def evenness(alike: Tensor, num_classes: int) -> Tensor:
     >>> evenness(torch.tensor([0.25, 0.5]), 4)
     tensor([1., 0.])
     """
-    return ((UNEVEN - num_classes * alike) / (UNEVEN - EVEN)).clamp(0, 1)
+    return torch.clamp((UNEVEN - num_classes * alike) / (UNEVEN - EVEN), 0, 1)

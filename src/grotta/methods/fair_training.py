@@ -28,8 +28,8 @@ class FairTraining(nn.Module):
     by age alone). After every 64 images, one step on them all, as far as all classes seem to occur (:func:`evenness`),
     and a small one back to the source.
 
-    Where labels cluster in time mistakes do too, and training makes a network sure of them. So nothing is trained before
-    hundreds of images in a row have shown no sign of that, and at a clear sign all that was trained is dropped.
+    Where labels cluster in time mistakes do too, and training makes a network sure of them. So nothing is trained
+    before hundreds of images in a row have shown no sign of that, and at a clear sign all that was trained is dropped.
 
     Args:
         network: of which the affine parameters of the norm layers are trained, and nothing else.
@@ -55,8 +55,8 @@ class FairTraining(nn.Module):
         self.optimizer = make_optimizer("adam", trained, lr)
         self.origin = Origin(trained)
         self.memory = CSTU(SAMPLES, num_classes, lambda_u=0.0)
-        # How often each class was the answer: before the last block, in it, and in this one; of pairs of these, how many
-        # are alike, and how many there are; and the answers that were overruled since the last step.
+        # How often each class was the answer: before the last block, in it, and in this one; of pairs of these, how
+        # many are alike, and how many there are; and the answers that were overruled since the last step.
         sizes = {"answered": num_classes, "last": num_classes, "block": num_classes, "alike": 2, "overruled": 1}
         for name, size in sizes.items():
             self.register_buffer(name, torch.zeros(size, **factory))  # type: ignore[call-overload]

@@ -166,6 +166,7 @@ class GRoTTAPlus(Adapter):
         everyone = self.asks_all or self.step == 0  # nobody leads yet
         asked = list(range(len(self.readings))) if everyone else sorted(self.order[: self.experts].tolist())
         seen, features = self._ask(asked, inputs, Seen({}, []))
+        assert features is not None
         with torch.autocast(self.device.type, enabled=False):
             counts = self._record_after(seen.logs) if everyone else self.record.counts()
             weights = counts.weights()[asked]
@@ -209,7 +210,7 @@ class GRoTTAPlus(Adapter):
         )
 
     def _train(self, batch: Batch, said: Tensor, probs: Tensor) -> Tensor | None:
-        """Remember the batch, of which ``probs`` went out after ``said``; when it is time, train the tracked reading."""
+        """Remember the batch: ``said``, then ``probs``, which went out; when it is time, train the tracked reading."""
         if self.trainer is None:
             return None
         self.trainer.remember(batch.images, probs, said)
@@ -219,9 +220,9 @@ class GRoTTAPlus(Adapter):
         _, clustered = self.record.counts().constancy()
         return self.trainer.step(self.to_input(images), float(clustered))
 
-    def _ask(self, experts: list[int], inputs: Tensor, before: Seen) -> tuple[Seen, Tensor]:
-        """What was seen ``before``, with what ``experts`` make of ``inputs``; and the features of the last of them."""
-        seen = Seen(dict(before.said), before.observations)
+    def _ask(self, experts: list[int], inputs: Tensor, before: Seen) -> tuple[Seen, Tensor | None]:
+        """What was seen ``before``, with what ``experts`` make of ``inputs``; and the features of the last one run."""
+        seen, features = Seen(dict(before.said), before.observations), None
         for expert in experts:
             name = self.readings[expert]
             if name == "tracked" and not self._follows():  # then it is the source
