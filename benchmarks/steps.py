@@ -94,7 +94,7 @@ def _with_presets(methods: list[str]) -> Iterator[str]:
         if name == "grotta":
             yield "grotta fast"
         if name == "grotta+":
-            yield from ("grotta+ fast", "grotta+ lite")
+            yield from ("grotta+ untrained", "grotta+ fast", "grotta+ lite")
 
 
 def _method(name: str, batch_size: int) -> tuple[str, dict[str, Any]]:
@@ -105,7 +105,7 @@ def _method(name: str, batch_size: int) -> tuple[str, dict[str, Any]]:
     method, _, variant = name.partition(" ")
     options: dict[str, Any] = {"compile": True} if variant == "compiled" else {}
     if method == "grotta+" and variant:
-        options["preset"] = variant
+        options |= {"train": False} if variant == "untrained" else {"preset": variant}
     if method == "grotta":
         preset = grotta.GRoTTA.presets["fast" if variant == "fast" else "paper"]
         options |= preset | {"bank_batch": max(1, preset.get("bank_batch", 64) * batch_size // 64)}

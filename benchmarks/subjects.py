@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import grotta
+from grotta.methods.fair_training import CALM, FairTraining
 from grotta.methods.grotta_plus import READINGS, GRoTTAPlus
 
 
@@ -45,11 +46,27 @@ class Subject:
     def period(self, method: str, **options: object) -> tuple[Callable[[], object], int]:
         """As many steps as there are from one update to the next, or from one probe, and their number."""
         adapter, step = self.step(method, **options)
-        if isinstance(adapter, GRoTTAPlus) and adapter.experts < len(READINGS):
-            return lambda: [step() for _ in range(adapter.probe_every)], adapter.probe_every
+        if isinstance(adapter, GRoTTAPlus):
+            if adapter.trainer is not None:
+                _train_always(adapter.trainer)
+            if adapter.experts < len(READINGS):
+                return lambda: [step() for _ in range(adapter.probe_every)], adapter.probe_every
         every = getattr(adapter, "update_every", 1)
         length = every if method == "grotta" else -(-every // self.batch_size)  # the others count samples
         return lambda: [step() for _ in range(length)], length
+
+
+def _train_always(trainer: FairTraining) -> None:
+    """Let it train on every batch, as on labels in random order: what it costs at most."""
+    step, even = trainer.step, torch.tensor([1 / len(trainer.block), 1.0])
+
+    def fair(inputs: Tensor, clustered: float = 0.0) -> Tensor | None:
+        trainer.calm.fill_(CALM)
+        trainer.overruled.zero_()
+        trainer.alike.copy_(even)
+        return step(inputs)
+
+    trainer.step = fair  # type: ignore[method-assign]
 
 
 def resnet20(batch_size: int = 64, num_classes: int = 10) -> Subject:
