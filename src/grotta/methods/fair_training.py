@@ -12,8 +12,8 @@ from grotta.nn import Network
 
 SAMPLES = 64  # images in the memory, and from one step to the next
 FEWEST = 16  # images in the memory: fewer are no sample
-CALM = 256  # images in a row without a sign that labels cluster, before a step ...
-WARY = 2048  # ... and after a clear one
+CALM = 256  # images in a row without a sign that labels cluster, before a step; after each clear sign twice as many ...
+DOUBLED = 4  # ... but so many times at most
 CLEAR = 0.25  # how clearly labels cluster, if that is no chance and no new domain
 OVERRULED = 0.05  # of the answers: where their neighbours in time overrule more, labels cluster clearly
 BLOCK = 128  # images: answers with a block between them are far apart in time
@@ -47,6 +47,7 @@ class FairTraining(nn.Module):
     calm: Tensor
     in_block: Tensor
     steps: Tensor
+    signs: Tensor
 
     def __init__(self, network: Network, num_classes: int, lr: float, **factory: object) -> None:
         super().__init__()
@@ -60,8 +61,9 @@ class FairTraining(nn.Module):
         sizes = {"answered": num_classes, "last": num_classes, "block": num_classes, "alike": 2, "overruled": 1}
         for name, size in sizes.items():
             self.register_buffer(name, torch.zeros(size, **factory))  # type: ignore[call-overload]
-        # Images since the last step, since the last sign of clusters and of the block; steps since the source.
-        for name in ("images", "calm", "in_block", "steps"):
+        # Images since the last step, since the last sign of clusters and of the block; steps since the source; clear
+        # signs of clusters.
+        for name in ("images", "calm", "in_block", "steps", "signs"):
             self.register_buffer(name, torch.zeros((), dtype=torch.int64, device="cpu"))
 
     @property
@@ -107,10 +109,12 @@ class FairTraining(nn.Module):
         """
         clear = clustered > CLEAR or float(self.overruled) > OVERRULED * int(self.images)
         calm = min(int(self.calm), 0) if clustered > 0 else int(self.calm + self.images)
-        self.calm.fill_(CALM - WARY if clear else calm)
+        self.calm.fill_(calm)
         self.images.zero_()
         self.overruled.zero_()
         if clear:
+            self.signs += 1
+            self.calm.fill_(CALM - CALM * 2 ** min(int(self.signs), DOUBLED))
             self.origin.restore_(self.optimizer)
             self.steps.zero_()
         if int(self.calm) < CALM or len(inputs) < FEWEST:
