@@ -83,7 +83,7 @@ class GRoTTAPlus(Adapter):
     (torch.Size([4, 5]), True)
     """
 
-    title, place, cost = "GRoTTA+", 100, 4.9
+    title, place, cost = "GRoTTA+", 100, 7.8
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "official": {},
