@@ -48,7 +48,7 @@ class Subject:
         adapter, step = self.step(method, **options)
         if isinstance(adapter, GRoTTAPlus):
             if adapter.trainer is not None:
-                _train_always(adapter.trainer)
+                train_always(adapter.trainer)
             if adapter.experts < len(READINGS):
                 return lambda: [step() for _ in range(adapter.probe_every)], adapter.probe_every
         every = getattr(adapter, "update_every", 1)
@@ -56,7 +56,7 @@ class Subject:
         return lambda: [step() for _ in range(length)], length
 
 
-def _train_always(trainer: FairTraining) -> None:
+def train_always(trainer: FairTraining) -> None:
     """Let it train on every batch, as on labels in random order: what it costs at most."""
     step, even = trainer.step, torch.tensor([1 / len(trainer.block), 1.0])
 

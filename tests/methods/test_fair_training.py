@@ -1,6 +1,7 @@
 """Training on a fair sample, by itself and in GRoTTA+."""
 
 import copy
+import warnings
 
 import pytest
 import torch
@@ -682,3 +683,41 @@ def test_a_step_that_fails_leaves_nothing_behind(before, monkeypatch):
     assert torch.equal(adapter(x), other(x))
     assert adapter.last.loss is not None
     assert same_state(adapter.state_dict(), other.state_dict())
+
+
+class Undifferentiable(nn.Module):
+    """A model that keeps no graph, as some deployed ones do."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    @torch.no_grad()
+    def forward(self, x):
+        return self.model(x)
+
+
+def test_a_model_that_cannot_be_trained_is_read_on():
+    """No answer is lost to the first step, and there is no second try."""
+    model = Undifferentiable(classifier()).eval()
+    adapter, untrained = plus(model), plus(model, train=False)
+    stream = fair(*[64] * 10)
+    with pytest.warns(UserWarning, match="the model cannot be trained") as caught:
+        answers = run(adapter, stream)
+    assert len(caught) == 1
+    assert same(answers, run(untrained, stream))
+    assert adapter.trainer.is_untouched
+    again = plus(model)
+    again.load_state_dict(adapter.state_dict())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert same(run(again, fair(64, 64, seed=1)), run(untrained, fair(64, 64, seed=1)))
+
+
+@pytest.mark.parametrize("norm", ["batch", "group"])
+def test_where_nothing_can_be_seen_of_clusters_nothing_is_trained(norm):
+    """One expert is asked about single images: no two answers of the others are neighbours in time."""
+    adapter = plus(classifier(norm=norm), experts=1, probe_every=4, output=None)
+    for x in in_runs(*[1] * 700):
+        adapter(x)
+        assert adapter.last.loss is None

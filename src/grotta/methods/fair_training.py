@@ -1,5 +1,7 @@
 """Training on a fair sample of the stream: what GRoTTA+ adds to statistics that follow it."""
 
+import warnings
+
 import torch
 from torch import Tensor, nn
 
@@ -48,6 +50,7 @@ class FairTraining(nn.Module):
     in_block: Tensor
     steps: Tensor
     signs: Tensor
+    failed: Tensor
 
     def __init__(self, network: Network, num_classes: int, lr: float, **factory: object) -> None:
         super().__init__()
@@ -62,8 +65,8 @@ class FairTraining(nn.Module):
         for name, size in sizes.items():
             self.register_buffer(name, torch.zeros(size, **factory))  # type: ignore[call-overload]
         # Images since the last step, since the last sign of clusters and of the block; steps since the source; clear
-        # signs of clusters.
-        for name in ("images", "calm", "in_block", "steps", "signs"):
+        # signs of clusters; whether a step has failed.
+        for name in ("images", "calm", "in_block", "steps", "signs", "failed"):
             self.register_buffer(name, torch.zeros((), dtype=torch.int64, device="cpu"))
 
     @property
@@ -117,19 +120,34 @@ class FairTraining(nn.Module):
             self.calm.fill_(CALM - CALM * 2 ** min(int(self.signs), DOUBLED))
             self.origin.restore_(self.optimizer)
             self.steps.zero_()
-        if int(self.calm) < CALM or len(inputs) < FEWEST:
+        if int(self.calm) < CALM or len(inputs) < FEWEST or int(self.failed):
             return None
         loss = None
         fair = float(evenness(self.alike[0] / self.alike[1], len(self.block))) if self.alike[1] > 0 else 0.0
         if fair > 0:
             before = [p.detach().clone() for p in self.origin.trained]
-            with torch.enable_grad():
-                logits, _ = self.network(inputs)  # type: ignore[operator]
-                loss = descend(self.optimizer, information_loss(logits.to(self.block.dtype)))
+            try:
+                with torch.enable_grad():
+                    logits, _ = self.network(inputs)  # type: ignore[operator]
+                    loss = descend(self.optimizer, information_loss(logits.to(self.block.dtype)))
+            except RuntimeError as error:
+                self._give_up(error)
+                return None
             torch._foreach_lerp_(self.origin.trained, before, 1 - fair)
             self.steps += 1
         self.origin.pull_(PULL)
         return loss
+
+    def _give_up(self, error: RuntimeError) -> None:
+        """Train no more: hundreds of images into a stream, no answer may be lost to a step that cannot be taken."""
+        self.failed.fill_(1)
+        self.optimizer.zero_grad()
+        self.origin.restore_(self.optimizer)
+        self.steps.zero_()
+        warnings.warn(
+            f"the model cannot be trained, so it is only read from here on (train=False does not try): {error}",
+            stacklevel=2,
+        )
 
 
 def fair_training(network: Network, num_classes: int, lr: float, **factory: object) -> FairTraining | None:

@@ -20,6 +20,7 @@ FIRST_ORDER = ("instance", "tracked", "source", "bold")  # best first, until mor
 SOURCE = 0  # the first of the readings; the tracked one is the last
 WATCHED = 0.9  # what is kept, over 64 images, of the sums behind the estimated accuracies
 SAMPLES = 64
+FAINTLY = 1e-6  # a sign of labels that cluster that is none, but enough to wait
 NEWS = 0.1  # change of the leaders' mean confidence since all were asked that makes it time to ask them again
 
 
@@ -65,7 +66,8 @@ class GRoTTAPlus(Adapter):
         experts: how many of the readings are asked for an answer. With fewer, those that did best when all were last
             asked; about the first batch, all.
         probe_every: with fewer than all experts, the others are asked too about every n-th batch, when it is learned.
-        train: train the tracked reading, where labels come in random order.
+        train: train the tracked reading, where labels come in random order. That takes a backward pass over 64 images
+            at a time, however small the batches are.
         lr: of the training, with Adam.
         k: by how many standard errors an image must differ to be corrected (instance) ...
         bold_k: ... and the same of the bold reading.
@@ -217,8 +219,11 @@ class GRoTTAPlus(Adapter):
         if not self.trainer.is_due:
             return None
         images, _ = self.trainer.memory.contents()
-        _, clustered = self.record.counts().constancy()
-        return self.trainer.step(self.to_input(images), float(clustered))
+        counts = self.record.counts()
+        clustered = float(counts.constancy()[1])
+        if not counts.pairs:  # single images, asked about now and then: who knows
+            clustered = max(clustered, FAINTLY)
+        return self.trainer.step(self.to_input(images), clustered)
 
     def _ask(self, experts: list[int], inputs: Tensor, before: Seen) -> tuple[Seen, Tensor | None]:
         """What was seen ``before``, with what ``experts`` make of ``inputs``; and the features of the last one run."""
