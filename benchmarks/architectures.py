@@ -127,7 +127,9 @@ def try_method(method: str, model: nn.Module, size: int) -> dict[str, str]:
                 stepped = stepped or adapter.last.loss is not None
             if isinstance(adapter, GRoTTAPlus) and adapter.trainer is not None:  # it would wait for hundreds of images
                 train_always(adapter.trainer)
-                stepped = adapter.trainer.step(adapter.to_input(random_images(FEWEST, size, seed=STEPS))) is not None
+                with torch.no_grad():
+                    loss = adapter.trainer.step(adapter.to_input(random_images(FEWEST, size, seed=STEPS)))
+                stepped = loss is not None
             if adapter.describe().trained and not stepped:
                 raise AssertionError("it has parameters to train and did not train them")
         except Exception as error:
