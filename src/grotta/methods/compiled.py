@@ -28,7 +28,7 @@ class Compiler:
         self._backward_works = False
 
     def run(self, network: Network, x: Tensor) -> Outputs:
-        if not self._works or len(x) == 1:
+        if not self._works or len(x) == 1 or not _compiles(network):
             return Network.run(network, x)
         torch._dynamo.maybe_mark_dynamic(x, 0)
         try:
@@ -66,6 +66,14 @@ class Compiler:
                 for buffer, value in kept:
                     buffer.copy_(value)
         self._backward_works = True
+
+
+def _compiles(network: Network) -> bool:
+    """Whether none of its layers asks to be left as it is."""
+    known = network.__dict__.get("_compiles")
+    if known is None:
+        known = network.__dict__["_compiles"] = all(getattr(layer, "compiles", True) for layer in network.modules())
+    return bool(known)
 
 
 class _Tapped:
