@@ -97,7 +97,7 @@ def block(name: str, results: Sequence[CellResult]) -> str:
     """What a page says about the records of one file: how they were made, the table, the figure, domain by domain."""
     details = [domain_table(group, gamma) for group in _networks(results) for gamma in gammas(group)]
     parts = [how(results), method_table(results)]
-    if len(results[0].spec.domains) >= FEWEST_DRAWN:
+    if _is_drawn(results):
         parts.append(f"![Error by domain, in stream order]({PICTURES}/{name}.svg)")
     seeded = any(r.spec.seed for r in results)
     if seeded:
@@ -179,6 +179,11 @@ def domain_table(results: Sequence[CellResult], gamma: float) -> str:
         errors = [fmean(r.domain_errors[domain] for r in mine) for domain in domains]
         lines.append(f"| {_label(key)} | {' | '.join(f'{e:.1f}' for e in (*errors, fmean(errors)))} |")
     return "\n".join(lines)
+
+
+def _is_drawn(results: Sequence[CellResult]) -> bool:
+    """Whether there are methods to compare, over enough domains."""
+    return len(results[0].spec.domains) >= FEWEST_DRAWN and len(row_keys(results)) > 1
 
 
 def figure(name: str, results: Sequence[CellResult]) -> Figure:
@@ -341,7 +346,7 @@ def main() -> None:
         results = read_records(path)
         if path.stem == matrix_tables.NAME:
             pictures["regret"] = matrix_tables.picture(results)
-        elif len(results[0].spec.domains) >= FEWEST_DRAWN:
+        elif _is_drawn(results):
             pictures[path.stem] = figure(path.stem, results)
     for name, drawn in pictures.items():
         _files.write(DOCS / PICTURES / f"{name}.svg", figure_svg(drawn).encode())
