@@ -26,8 +26,8 @@ PULL = 0.01  # of the way back to the source, after every step
 class FairTraining(nn.Module):
     """Train the affine parameters of a network up the information of its answers, on a sample of all classes.
 
-    The last batch is no fair sample, so recent images are kept, balanced over the answers that went out (:class:`CSTU`,
-    by age alone). After every 64 images, one step on them all, as far as all classes seem to occur (:func:`evenness`),
+    The last batch may be no fair sample, so recent images are kept, balanced over the answers that went out
+    (:class:`CSTU`, by age alone). After every 64 images, one step on them all, as far as all classes seem to occur (:func:`evenness`),
     and a small one back to the source.
 
     Where labels cluster in time mistakes do too, and training makes a network sure of them. So nothing is trained
@@ -118,8 +118,7 @@ class FairTraining(nn.Module):
         if clear:
             self.signs += 1
             self.calm.fill_(CALM - CALM * 2 ** min(int(self.signs), DOUBLED))
-            self.origin.restore_(self.optimizer)
-            self.steps.zero_()
+            self._drop()
         if int(self.calm) < CALM or len(inputs) < FEWEST or int(self.failed):
             return None
         loss = None
@@ -138,12 +137,16 @@ class FairTraining(nn.Module):
         self.origin.pull_(PULL)
         return loss
 
+    def _drop(self) -> None:
+        """Put the source back."""
+        self.origin.restore_(self.optimizer)
+        self.steps.zero_()
+
     def _give_up(self, error: RuntimeError) -> None:
         """Train no more: hundreds of images into a stream, no answer may be lost to a step that cannot be taken."""
         self.failed.fill_(1)
         self.optimizer.zero_grad()
-        self.origin.restore_(self.optimizer)
-        self.steps.zero_()
+        self._drop()
         warnings.warn(
             f"the model cannot be trained, so it is only read from here on (train=False does not try): {error}",
             stacklevel=2,
