@@ -27,8 +27,8 @@ class FairTraining(nn.Module):
     """Train the affine parameters of a network up the information of its answers, on a sample of all classes.
 
     The last batch may be no fair sample, so recent images are kept, balanced over the answers that went out
-    (:class:`CSTU`, by age alone). After every 64 images, one step on them all, as far as all classes seem to occur (:func:`evenness`),
-    and a small one back to the source.
+    (:class:`CSTU`, by age alone). After every 64 images, one step on them all, as far as all classes seem to occur
+    (:func:`evenness`), and a small one back to the source.
 
     Where labels cluster in time mistakes do too, and training makes a network sure of them. So nothing is trained
     before hundreds of images in a row have shown no sign of that, and at a clear sign all that was trained is dropped.
