@@ -79,7 +79,7 @@ SITUATIONS = {
 
 def batches(dataset: str, situation: Situation) -> Iterator[tuple[str, Tensor, Tensor]]:
     """Domain, images and labels of each batch."""
-    domains = [name.format(one=ONE[dataset]) for name in situation.domains]
+    domains = [name.format(one=ONE.get(dataset, "")) for name in situation.domains]
     data = grotta.data.load(dataset, domains=domains)
     kept, labels = [], []
     for name in domains:
