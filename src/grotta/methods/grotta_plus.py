@@ -11,8 +11,8 @@ from grotta.methods.base import Adapter, Batch, Learned, Prediction
 from grotta.methods.fair_training import FairTraining, fair_training
 from grotta.methods.registry import register
 from grotta.methods.track_record import Counts, TrackRecord
-from grotta.nn import gated, iabn
-from grotta.nn.gated_bn import GatedBN1d, Shown, observing
+from grotta.nn import GatedBN1d, gated, iabn, move_gates, observing
+from grotta.nn.shown import Shown
 
 READINGS = ("source", "instance", "bold", "tracked")
 WITHOUT_STATISTICS = ("source", "tracked")  # of a network without batch normalisation: as it is, and trained
@@ -184,8 +184,7 @@ class GRoTTAPlus(Adapter):
         probes = self.asks_all or self._time_to_ask(prediction.logits)
         if probes and (others := [expert for expert in range(len(self.readings)) if expert not in seen.said]):
             seen, _ = self._ask(others, batch.inputs, seen)
-        for layer, shown in seen.observations:
-            layer.move(shown, probs)
+        move_gates(seen.observations, probs)
         with torch.autocast(self.device.type, enabled=False):
             if probes:
                 self.record.take(self._record_after(seen.logs))
