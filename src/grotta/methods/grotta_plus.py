@@ -170,6 +170,8 @@ class GRoTTAPlus(Adapter):
         seen, features = self._ask(asked, inputs, Seen({}, []))
         assert features is not None
         with torch.autocast(self.device.type, enabled=False):
+            if len(asked) == 1:
+                return Prediction(seen.said[asked[0]], features, extra=seen)
             counts = self._record_after(seen.logs) if everyone else self.record.counts()
             weights = counts.weights()[asked]
             pooled = torch.einsum("e,bec->bc", weights / weights.sum(), seen.logs)

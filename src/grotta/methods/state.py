@@ -126,9 +126,14 @@ def check_shared(adapter: Stateful) -> None:
 
 
 def own_tensors(adapter: Stateful) -> Iterator[tuple[str, Tensor]]:
-    """Parameters and buffers that are not the model's, by name."""
+    """Parameters and buffers that are not the model's, by name; those of the adapter itself come first."""
     assert isinstance(adapter, nn.Module)
-    for name, tensor in [*adapter.named_parameters(), *adapter.named_buffers()]:
+    named = [*adapter.named_parameters(recurse=False), *adapter.named_buffers(recurse=False)]
+    parts = {name.partition(".")[0] for name in adapter._own}  # the others are shared among adapters, and are many
+    for part, child in adapter.named_children():
+        if part in parts:
+            named += [*child.named_parameters(part), *child.named_buffers(part)]
+    for name, tensor in named:
         if name in adapter._own:
             yield name, tensor
 

@@ -88,11 +88,42 @@ def follow(gate: Gate, seen: Observation, eps: float, layers: Layers = ONE) -> G
     The variance of a small batch lacks how far its images lie from those of other batches (all of it, in a batch of
     one): the squared distance of its mean is added, as far as that is noise and not news.
     """
+    step = _step(gate, seen, eps, layers)
+    share = seen.size / SAMPLES
+    usual = torch.minimum(step.surprise, step.clip) * seen.size
+    learned = torch.lerp(step.per_image, usual, 1 - (1 - LEARNS_NOISE) ** share)
+    return Gate(
+        *_moved(gate, seen, step, layers),
+        torch.add((1 - step.gain) * step.uncertainty, step.per_image, alpha=DRIFT * share / SAMPLES),
+        torch.maximum(torch.where(step.first, step.per_image, learned), 0.5 * step.spread),
+    )
+
+
+def statistics_after(gate: Gate, seen: Observation, eps: float) -> tuple[Tensor, Tensor]:
+    """Mean and variance of the gate after an observation, as :func:`follow` has them, without the rest."""
+    return _moved(gate, seen, _step(gate, seen, eps, ONE), ONE)
+
+
+class _Step(NamedTuple):
+    """What an observation means for a gate; what is not of channels is 0-dim, or (L,) of several layers."""
+
+    far: Tensor  # (C,), squared distance of the means
+    scale: Tensor  # (C,), what it is measured in
+    surprise: Tensor
+    spread: Tensor  # of images, not of their sample
+    first: Tensor  # whether nothing was seen before
+    per_image: Tensor  # the noise
+    clip: Tensor  # the largest surprise that counts as noise
+    uncertainty: Tensor
+    gain: Tensor
+
+
+def _step(gate: Gate, seen: Observation, eps: float, layers: Layers) -> _Step:
     scale = gate.var + eps
     far = (seen.mean - gate.mean).square()
     wider = ((seen.var + eps) / scale).log().square()
     surprise = layers.mean(torch.add(far / scale, wider, alpha=0.5))
-    spread = layers.mean(seen.between / scale) * (seen.size / max(seen.size - 1, 1))  # of images, not of their sample
+    spread = layers.mean(seen.between / scale) * (seen.size / max(seen.size - 1, 1))
     first = gate.noise == 0
     start = FIRST_NOISE * (spread if seen.size > 1 else surprise)
     per_image = torch.where(first, start.clamp_min(1e-6 * seen.size), gate.noise)
@@ -101,17 +132,13 @@ def follow(gate: Gate, seen: Observation, eps: float, layers: Layers = ONE) -> G
     uncertainty = torch.where(is_news, surprise - noise, gate.uncertainty)
     uncertainty = torch.where(first, surprise, uncertainty)
     gain = (uncertainty / (uncertainty + noise)).clamp(0, MOST)
-    clip = CLIP * noise
-    by_channel = layers.each(gain)
-    apart = (1 - by_channel) * torch.minimum(far, layers.each(clip) * scale)
-    share = seen.size / SAMPLES
-    learned = torch.lerp(per_image, torch.minimum(surprise, clip) * seen.size, 1 - (1 - LEARNS_NOISE) ** share)
-    return Gate(
-        torch.lerp(gate.mean, seen.mean, by_channel),
-        torch.lerp(gate.var, seen.var + apart, by_channel),
-        torch.add((1 - gain) * uncertainty, per_image, alpha=DRIFT * share / SAMPLES),
-        torch.maximum(torch.where(first, per_image, learned), 0.5 * spread),
-    )
+    return _Step(far, scale, surprise, spread, first, per_image, CLIP * noise, uncertainty, gain)
+
+
+def _moved(gate: Gate, seen: Observation, step: _Step, layers: Layers) -> tuple[Tensor, Tensor]:
+    gain = layers.each(step.gain)
+    apart = (1 - gain) * torch.minimum(step.far, layers.each(step.clip) * step.scale)
+    return torch.lerp(gate.mean, seen.mean, gain), torch.lerp(gate.var, seen.var + apart, gain)
 
 
 class Offsets(NamedTuple):

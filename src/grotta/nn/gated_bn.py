@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from grotta.nn.gate import Gate, Observation, Offsets, follow, pooled, rebalanced
+from grotta.nn.gate import Gate, Observation, Offsets, pooled, rebalanced, statistics_after
 from grotta.nn.norm_base import AdaptiveNorm
+from grotta.nn.normalise import normalise
 from grotta.nn.robust_bn import preserve_gradient
 from grotta.nn.shown import Shown, shown_by
 from grotta.nn.statistics import channel_statistics
@@ -63,23 +63,25 @@ class GatedBN1d(AdaptiveNorm):
     def forward(self, x: Tensor) -> Tensor:
         """Normalise ``x`` (B, C, ...); the result has its shape and dtype."""
         self.check_input(x)
-        gate = self.gate
+        mean, var = self.running_mean, self.running_var
         observer: _Observer | None = getattr(_open, "observer", None)
         if observer is not None:
-            shown = shown_by(x, self.running_mean.dtype)
+            shown = shown_by(x, mean.dtype)
             observer.seen.append((self, shown))
-            gate = self._after(shown, observer)
+            mean, var = self._statistics_after(shown, observer)
         elif torch.is_grad_enabled() and (x.requires_grad or (self.weight is not None and self.weight.requires_grad)):
-            return preserve_gradient(x, self.weight, self.bias, channel_statistics(x), gate[:2], self.eps)
-        return F.batch_norm(x, gate.mean, gate.var, self.weight, self.bias, False, 0.0, self.eps)
+            return preserve_gradient(x, self.weight, self.bias, channel_statistics(x), (mean, var), self.eps)
+        return normalise(x, mean, var, self.weight, self.bias, self.eps)
 
-    def _after(self, shown: Shown, observer: "_Observer") -> Gate:
+    def _statistics_after(self, shown: Shown, observer: "_Observer") -> tuple[Tensor, Tensor]:
         """The statistics as what is shown, and what waits, would move them."""
         with torch.autocast(shown.mean.device.type, enabled=False):  # statistics are not for half precision
             seen = shown.observation(observer.mix(len(self.offsets), self.offsets.dtype))
             if waiting := int(self.waiting_images):
-                seen = pooled(Observation(*self.waiting, waiting, self.waiting_mix), seen)
-            return follow(self.gate, rebalanced(seen, Offsets(self.offsets, self.offset_images)), self.eps)
+                mean, var, between = self.waiting
+                seen = pooled(Observation(mean, var, between, waiting, self.waiting_mix), seen)
+            seen = rebalanced(seen, Offsets(self.offsets, self.offset_images))
+            return statistics_after(self.gate, seen, self.eps)
 
 
 class GatedBN2d(GatedBN1d):

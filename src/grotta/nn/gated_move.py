@@ -90,7 +90,7 @@ def _with_those_waiting(seen: Mapping[GatedBN1d, Shown], now: Observation) -> Ob
 
 def _let_wait(seen: Iterable[GatedBN1d], now: Observation) -> None:
     channels = [layer.num_features for layer in seen]
-    waiting = torch.stack((now.mean, now.var, now.between)).split(channels, 1)
+    waiting = torch.split(torch.stack((now.mean, now.var, now.between)), channels, 1)
     torch._foreach_copy_([layer.waiting for layer in seen], list(waiting))
     for place, layer in enumerate(seen):
         classes = len(layer.waiting_mix)
@@ -108,7 +108,8 @@ def _gate(seen: Iterable[GatedBN1d]) -> Gate:
 
 def _take_gate(seen: Iterable[GatedBN1d], gate: Gate) -> None:
     channels = [layer.num_features for layer in seen]
-    new = [*gate.mean.split(channels), *gate.var.split(channels), *gate.uncertainty.unbind(), *gate.noise.unbind()]
+    statistics = [*torch.split(gate.mean, channels), *torch.split(gate.var, channels)]
+    new = [*statistics, *gate.uncertainty.unbind(), *gate.noise.unbind()]
     own = [tensor for tensors in zip(*(layer.gate for layer in seen)) for tensor in tensors]
     torch._foreach_copy_(own, new)
     for layer in seen:
@@ -123,4 +124,4 @@ def _offsets(seen: Iterable[GatedBN1d]) -> Offsets:
 def _take_offsets(seen: Iterable[GatedBN1d], offsets: Offsets) -> None:
     channels = [layer.num_features for layer in seen]
     own = [*(layer.offsets for layer in seen), *(layer.offset_images for layer in seen)]
-    torch._foreach_copy_(own, [*offsets.mean.split(channels, 1), *offsets.images.unbind(1)])
+    torch._foreach_copy_(own, [*torch.split(offsets.mean, channels, 1), *offsets.images.unbind(1)])
