@@ -88,56 +88,64 @@ def follow(gate: Gate, seen: Observation, eps: float, layers: Layers = ONE) -> G
     The variance of a small batch lacks how far its images lie from those of other batches (all of it, in a batch of
     one): the squared distance of its mean is added, as far as that is noise and not news.
     """
-    step = _step(gate, seen, eps, layers)
+    far = _distance(gate, seen, eps, layers)
+    spread = layers.mean(seen.between / far.scale) * (seen.size / max(seen.size - 1, 1))  # of images, not their sample
+    first = gate.noise == 0
+    start = FIRST_NOISE * (spread if seen.size > 1 else far.surprise)
+    noise = torch.where(first, start.clamp_min(1e-6 * seen.size), gate.noise)
+    gate = gate._replace(uncertainty=torch.where(first, far.surprise, gate.uncertainty), noise=noise)
+    step = _step(gate, far, seen.size)
     share = seen.size / SAMPLES
-    usual = torch.minimum(step.surprise, step.clip) * seen.size
-    learned = torch.lerp(step.per_image, usual, 1 - (1 - LEARNS_NOISE) ** share)
+    usual = torch.minimum(far.surprise, step.clip) * seen.size
+    learned = torch.lerp(noise, usual, 1 - (1 - LEARNS_NOISE) ** share)
     return Gate(
-        *_moved(gate, seen, step, layers),
-        torch.add((1 - step.gain) * step.uncertainty, step.per_image, alpha=DRIFT * share / SAMPLES),
-        torch.maximum(torch.where(step.first, step.per_image, learned), 0.5 * step.spread),
+        *_moved(gate, seen, far, step, layers),
+        torch.add((1 - step.gain) * step.uncertainty, noise, alpha=DRIFT * share / SAMPLES),
+        torch.maximum(torch.where(first, noise, learned), 0.5 * spread),
     )
 
 
 def statistics_after(gate: Gate, seen: Observation, eps: float) -> tuple[Tensor, Tensor]:
-    """Mean and variance of the gate after an observation, as :func:`follow` has them, without the rest."""
-    return _moved(gate, seen, _step(gate, seen, eps, ONE), ONE)
+    """Mean and variance of the gate of one layer after an observation, as :func:`follow` has them, without the rest."""
+    if gate.noise.device.type != "cpu" or not gate.noise:  # the first, for all that is known without waiting
+        return follow(gate, seen, eps)[:2]
+    far = _distance(gate, seen, eps, ONE)
+    return _moved(gate, seen, far, _step(gate, far, seen.size), ONE)
+
+
+class _Distance(NamedTuple):
+    """How far an observation lies from a gate."""
+
+    squared: Tensor  # (C,), of the means
+    scale: Tensor  # (C,), what that is measured in
+    surprise: Tensor  # 0-dim, or (L,) of several layers
 
 
 class _Step(NamedTuple):
-    """What an observation means for a gate; what is not of channels is 0-dim, or (L,) of several layers."""
+    """What an observation means for a gate; 0-dim, or (L,) of several layers."""
 
-    far: Tensor  # (C,), squared distance of the means
-    scale: Tensor  # (C,), what it is measured in
-    surprise: Tensor
-    spread: Tensor  # of images, not of their sample
-    first: Tensor  # whether nothing was seen before
-    per_image: Tensor  # the noise
     clip: Tensor  # the largest surprise that counts as noise
     uncertainty: Tensor
     gain: Tensor
 
 
-def _step(gate: Gate, seen: Observation, eps: float, layers: Layers) -> _Step:
+def _distance(gate: Gate, seen: Observation, eps: float, layers: Layers) -> _Distance:
     scale = gate.var + eps
-    far = (seen.mean - gate.mean).square()
+    squared = (seen.mean - gate.mean).square()
     wider = ((seen.var + eps) / scale).log().square()
-    surprise = layers.mean(torch.add(far / scale, wider, alpha=0.5))
-    spread = layers.mean(seen.between / scale) * (seen.size / max(seen.size - 1, 1))
-    first = gate.noise == 0
-    start = FIRST_NOISE * (spread if seen.size > 1 else surprise)
-    per_image = torch.where(first, start.clamp_min(1e-6 * seen.size), gate.noise)
-    noise = per_image / seen.size
-    is_news = surprise > JUMP * (gate.uncertainty + noise)
-    uncertainty = torch.where(is_news, surprise - noise, gate.uncertainty)
-    uncertainty = torch.where(first, surprise, uncertainty)
-    gain = (uncertainty / (uncertainty + noise)).clamp(0, MOST)
-    return _Step(far, scale, surprise, spread, first, per_image, CLIP * noise, uncertainty, gain)
+    return _Distance(squared, scale, layers.mean(torch.add(squared / scale, wider, alpha=0.5)))
 
 
-def _moved(gate: Gate, seen: Observation, step: _Step, layers: Layers) -> tuple[Tensor, Tensor]:
+def _step(gate: Gate, far: _Distance, size: int) -> _Step:
+    noise = gate.noise / size
+    is_news = far.surprise > JUMP * (gate.uncertainty + noise)
+    uncertainty = torch.where(is_news, far.surprise - noise, gate.uncertainty)
+    return _Step(CLIP * noise, uncertainty, (uncertainty / (uncertainty + noise)).clamp(0, MOST))
+
+
+def _moved(gate: Gate, seen: Observation, far: _Distance, step: _Step, layers: Layers) -> tuple[Tensor, Tensor]:
     gain = layers.each(step.gain)
-    apart = (1 - gain) * torch.minimum(step.far, layers.each(step.clip) * step.scale)
+    apart = (1 - gain) * torch.minimum(far.squared, layers.each(step.clip) * far.scale)
     return torch.lerp(gate.mean, seen.mean, gain), torch.lerp(gate.var, seen.var + apart, gain)
 
 

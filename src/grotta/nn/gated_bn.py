@@ -76,11 +76,12 @@ class GatedBN1d(AdaptiveNorm):
     def _statistics_after(self, shown: Shown, observer: "_Observer") -> tuple[Tensor, Tensor]:
         """The statistics as what is shown, and what waits, would move them."""
         with torch.autocast(shown.mean.device.type, enabled=False):  # statistics are not for half precision
-            seen = shown.observation(observer.mix(len(self.offsets), self.offsets.dtype))
+            seen = shown.observation(observer.mix(self))
             if waiting := int(self.waiting_images):
                 mean, var, between = self.waiting
                 seen = pooled(Observation(mean, var, between, waiting, self.waiting_mix), seen)
-            seen = rebalanced(seen, Offsets(self.offsets, self.offset_images))
+            if seen.mix is not None:
+                seen = rebalanced(seen, Offsets(self.offsets, self.offset_images))
             return statistics_after(self.gate, seen, self.eps)
 
 
@@ -123,12 +124,15 @@ class _Observer(NamedTuple):
     labels: Tensor | None
     mixes: dict[tuple[int, torch.dtype], Tensor | None]
 
-    def mix(self, classes: int, dtype: torch.dtype) -> Tensor | None:
-        """The mix of the labels for a layer with offsets of so many ``classes``, which is the same for most layers."""
-        if (classes, dtype) not in self.mixes:
-            labels = folded(self.labels, classes, dtype)
-            self.mixes[classes, dtype] = None if labels is None else labels.mean(0)
-        return self.mixes[classes, dtype]
+    def mix(self, layer: GatedBN1d) -> Tensor | None:
+        """The mix of the labels for ``layer``, which is the same for most layers; None if there is none."""
+        if self.labels is None:
+            return None
+        key = len(layer.offsets), layer.offsets.dtype
+        if key not in self.mixes:
+            labels = folded(self.labels, *key)
+            self.mixes[key] = None if labels is None else labels.mean(0)
+        return self.mixes[key]
 
 
 _open = threading.local()

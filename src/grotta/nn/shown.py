@@ -58,4 +58,5 @@ def _variance_of_rows(rows: Tensor, mean: Tensor) -> Tensor:
     channels = rows.shape[1]
     abreast = math.gcd(len(rows), max(_WIDE // channels, 1))
     means, variances = (v.view(abreast, channels) for v in channel_statistics(rows.view(-1, abreast * channels)))
-    return (variances + (means - mean).square()).mean(0).to(mean.dtype)
+    apart = means - mean
+    return torch.addcmul(variances, apart, apart).mean(0).to(mean.dtype)
