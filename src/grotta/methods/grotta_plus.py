@@ -85,7 +85,7 @@ class GRoTTAPlus(Adapter):
     (torch.Size([4, 5]), True)
     """
 
-    title, place, cost = "GRoTTA+", 100, 7.8
+    title, place, cost = "GRoTTA+", 100, 7.4
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "official": {},
