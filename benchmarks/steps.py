@@ -18,7 +18,16 @@ from grotta.nn import Network
 UNIT = "source forwards"
 # Passes over 32 augmented copies of the batch: tens of units, measured on the small network alone.
 EXPENSIVE = {"cotta"}
-BARS = {"grotta": 11.5, "grotta fast": 4.0, "eata": 3.0, "sar": 5.5, "deyo": 4.5, "roid": 6.0, "grotta+": 10.5}
+BARS = {
+    "grotta": 11.5,
+    "grotta fast": 4.0,
+    "eata": 3.0,
+    "sar": 5.5,
+    "deyo": 4.5,
+    "roid": 6.0,
+    "grotta+": 10.5,
+    "grotta+ lite": 1.4,
+}
 
 
 def measure(rounds: int, big: bool, compiled: bool) -> Iterator[Row]:

@@ -6,8 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from grotta.nn import GatedBN1d, GatedBN2d, observing
-from grotta.nn import gated_bn as G
+from grotta.nn import GatedBN1d, GatedBN2d, move_gates, observing
+from grotta.nn import gate as G
+from grotta.nn.gated_bn import MOST_CLASSES
+from grotta.nn.shown import shown_by
 
 CHANNELS = 3
 
@@ -33,8 +35,7 @@ def show(layer, x):
     """Normalise a batch as a method does, and move on."""
     with observing() as seen:
         y = layer(x)
-    for one, observation in seen:
-        one.move(observation)
+    move_gates(seen)
     return y
 
 
@@ -137,10 +138,9 @@ def test_a_small_batch_is_normalised_as_it_and_those_waiting_would_move_the_stat
 
 
 def test_two_observations_pooled_are_one_of_all_images():
-    layer = GatedBN2d(CHANNELS, num_classes=4, dtype=torch.float64)
     x, labels = some(12, spread=2.0), some(12)[:, 0].softmax(2)[:, 0]
     x[:5] += 3
-    parts = [layer._observe(x[place]).observation(labels[place]) for place in (slice(5), slice(5, 12))]
+    parts = [shown_by(x[p], x.dtype).observation(labels[p].mean(0)) for p in (slice(5), slice(5, 12))]
     whole = G.Observation(
         x.mean((0, 2, 3)), x.var((0, 2, 3), correction=0), x.mean((2, 3)).var(0, correction=0), 12, labels.mean(0)
     )
@@ -264,7 +264,7 @@ def test_half_precision_features_move_full_precision_statistics():
     layer, _ = a_layer(torch.float32)
     exact, _ = a_layer(torch.float32)
     x = some(16, 1.0, dtype=torch.bfloat16)
-    layer.move(layer._observe(x))
+    move_gates([(layer, shown_by(x, torch.float32))])
     show(exact, x.float())
     assert layer.running_mean.dtype == torch.float32
     torch.testing.assert_close(layer.running_mean, exact.running_mean, atol=2e-2, rtol=0)
@@ -317,8 +317,7 @@ def taught(**options):
         x, labels = two_classes(64, 0.5, seed)
         with observing(labels) as seen:
             layer(x)
-        for one, observation in seen:
-            one.move(observation, labels)
+        move_gates(seen, labels)
     return layer
 
 
@@ -338,7 +337,8 @@ def test_rows_that_are_parts_of_images_teach_the_offsets_of_their_images():
         with observing() as seen:
             layer(x)
         layer.running_mean.zero_()
-        layer.move(seen[0][1]._replace(mean=torch.zeros(CHANNELS, dtype=torch.float64)), labels)
+        shown = seen[0][1]._replace(mean=torch.zeros(CHANNELS, dtype=torch.float64))
+        move_gates([(layer, shown)], labels)
     torch.testing.assert_close(parts.offsets, whole.offsets)
     torch.testing.assert_close(parts.offset_images, whole.offset_images)
 
@@ -353,7 +353,7 @@ def test_images_of_one_class_are_not_taken_for_a_new_domain(size):
         for x, labels in zip(images.split(size), classes.split(size)):
             with observing(labels) as seen:
                 layer(x)
-            layer.move(seen[0][1], labels)
+            move_gates(seen, labels)
         moved.append((layer.running_mean - fair).abs().max())
     assert moved[0] < 0.1 < 0.5 < moved[1]
 
@@ -364,7 +364,7 @@ def test_a_new_domain_is_followed_whatever_the_classes():
     x, labels = two_classes(64, 1.0, seed=99)
     with observing(labels) as seen:
         layer(x + 5)
-    layer.move(seen[0][1], labels)
+    move_gates(seen, labels)
     assert bool(((layer.running_mean - before) > 4).all())
 
 
@@ -389,10 +389,10 @@ def test_labels_that_say_nothing_correct_nothing():
 
 def test_many_classes_share_offsets():
     layer = GatedBN2d.from_bn(a_layer()[1], num_classes=1000)
-    assert layer.offsets.shape == (G.MOST_CLASSES, CHANNELS)
+    assert layer.offsets.shape == (MOST_CLASSES, CHANNELS)
     labels = torch.zeros(8, 1000, dtype=torch.float64)
     labels[:, 999] = 1
     with observing(labels) as seen:
         layer(some(8))
-    layer.move(seen[0][1], labels)
-    assert layer.offset_images.nonzero().flatten().tolist() == [999 % G.MOST_CLASSES]
+    move_gates(seen, labels)
+    assert layer.offset_images.nonzero().flatten().tolist() == [999 % MOST_CLASSES]

@@ -11,8 +11,8 @@ from grotta.methods.base import Adapter, Batch, Learned, Prediction
 from grotta.methods.fair_training import FairTraining, fair_training
 from grotta.methods.registry import register
 from grotta.methods.track_record import Counts, TrackRecord
-from grotta.nn import gated, iabn
-from grotta.nn.gated_bn import GatedBN1d, Shown, observing
+from grotta.nn import GatedBN1d, gated, iabn, move_gates, observing
+from grotta.nn.shown import Shown
 
 READINGS = ("source", "instance", "bold", "tracked")
 WITHOUT_STATISTICS = ("source", "tracked")  # of a network without batch normalisation: as it is, and trained
@@ -85,7 +85,7 @@ class GRoTTAPlus(Adapter):
     (torch.Size([4, 5]), True)
     """
 
-    title, place, cost = "GRoTTA+", 100, 7.8
+    title, place, cost = "GRoTTA+", 100, 7.4
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "official": {},
@@ -170,6 +170,8 @@ class GRoTTAPlus(Adapter):
         seen, features = self._ask(asked, inputs, Seen({}, []))
         assert features is not None
         with torch.autocast(self.device.type, enabled=False):
+            if len(asked) == 1:
+                return Prediction(seen.said[asked[0]], features, extra=seen)
             counts = self._record_after(seen.logs) if everyone else self.record.counts()
             weights = counts.weights()[asked]
             pooled = torch.einsum("e,bec->bc", weights / weights.sum(), seen.logs)
@@ -184,8 +186,7 @@ class GRoTTAPlus(Adapter):
         probes = self.asks_all or self._time_to_ask(prediction.logits)
         if probes and (others := [expert for expert in range(len(self.readings)) if expert not in seen.said]):
             seen, _ = self._ask(others, batch.inputs, seen)
-        for layer, shown in seen.observations:
-            layer.move(shown, probs)
+        move_gates(seen.observations, probs)
         with torch.autocast(self.device.type, enabled=False):
             if probes:
                 self.record.take(self._record_after(seen.logs))

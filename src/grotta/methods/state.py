@@ -128,9 +128,16 @@ def check_shared(adapter: Stateful) -> None:
 def own_tensors(adapter: Stateful) -> Iterator[tuple[str, Tensor]]:
     """Parameters and buffers that are not the model's, by name."""
     assert isinstance(adapter, nn.Module)
-    for name, tensor in [*adapter.named_parameters(), *adapter.named_buffers()]:
-        if name in adapter._own:
-            yield name, tensor
+    parts = {name.partition(".")[0] for name in adapter._own}  # the others are shared among adapters, and are many
+    modules = [("", adapter)]
+    for part, child in adapter.named_children():
+        if part in parts:
+            modules += child.named_modules(prefix=part)
+    for place, module in modules:
+        for key, tensor in [*module._parameters.items(), *module._buffers.items()]:
+            name = f"{place}.{key}" if place else key
+            if tensor is not None and name in adapter._own:
+                yield name, tensor
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer | None) -> Iterator[tuple[str, Tensor]]:

@@ -18,6 +18,7 @@ from grotta.nn.convert import (
     tracking,
 )
 from grotta.nn.gated_bn import GatedBN1d, GatedBN2d, observing
+from grotta.nn.gated_move import move_gates
 from grotta.nn.iabn import IABN1d, IABN2d
 from grotta.nn.network import Network, find_classifier
 from grotta.nn.norm_base import AdaptiveNorm
@@ -50,6 +51,7 @@ __all__ = [
     "gpre_rbn",
     "iabn",
     "labelled",
+    "move_gates",
     "norm_layers",
     "observing",
     "own_affine",

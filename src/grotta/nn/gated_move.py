@@ -1,0 +1,127 @@
+"""Gated layers moved on by what a batch has shown: all of them at once, their channels side by side.
+
+By itself, a layer takes a hundred operations on a few numbers each, and most of their time is that of calling them.
+"""
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+
+import torch
+from torch import Tensor
+
+from grotta.nn.gate import Gate, Layers, Observation, Offsets, follow, pooled, rebalanced
+from grotta.nn.gated_bn import GatedBN1d, folded
+from grotta.nn.shown import Shown
+
+FEW = 16  # images: fewer are no sample, and wait for those of the next batches
+LARGEST = 2**17  # numbers in the offsets of layers that move together: more would not stay near the processor
+
+
+def move_gates(seen: Iterable[tuple[GatedBN1d, Shown]], labels: Tensor | None = None) -> None:
+    """Move the statistics of layers, and their offsets if there are ``labels`` (B, K), by what a batch has shown."""
+    with torch.no_grad():
+        for once in _each_once(seen):
+            for group in _alike(once):
+                _move_together(group, labels)
+
+
+def _each_once(seen: Iterable[tuple[GatedBN1d, Shown]]) -> Iterator[dict[GatedBN1d, Shown]]:
+    """What was seen, in parts that have each layer once: one that a network runs twice moves twice."""
+    left = list(seen)
+    while left:
+        once: dict[GatedBN1d, Shown] = {}
+        left = [(layer, shown) for layer, shown in left if once.setdefault(layer, shown) is not shown]
+        yield once
+
+
+def _alike(seen: Mapping[GatedBN1d, Shown]) -> Iterable[dict[GatedBN1d, Shown]]:
+    """Layers whose numbers can stand side by side, in groups: usually one."""
+    groups: dict[tuple[object, ...], dict[GatedBN1d, Shown]] = {}
+    numbers = 0
+    for layer, shown in seen.items():
+        numbers += layer.offsets.numel()
+        kind = (layer.offsets.device, layer.offsets.dtype, layer.eps, len(layer.offsets))
+        images = (len(shown.images), int(layer.waiting_images))
+        groups.setdefault((*kind, *images, numbers // LARGEST), {})[layer] = shown
+    return groups.values()
+
+
+def _move_together(seen: Mapping[GatedBN1d, Shown], labels: Tensor | None) -> None:
+    one, shown = next(iter(seen.items()))
+    device, dtype = one.running_mean.device, one.running_mean.dtype
+    layers = _layers(tuple(layer.num_features for layer in seen), device, dtype)
+    with torch.autocast(device.type, enabled=False):  # statistics are not for half precision
+        labels = folded(labels, len(one.offsets), dtype)
+        gate, offsets, now = _gate(seen), _offsets(seen), _with_those_waiting(seen, _observation(seen, labels))
+        if now.size < FEW:
+            _let_wait(seen, now)
+        else:
+            gate = follow(gate, rebalanced(now, offsets, layers), one.eps, layers)
+            _take_gate(seen, gate)
+        rows = len(shown.images)
+        if labels is not None and rows % len(labels) == 0:
+            images = torch.cat([shown.images for shown in seen.values()], 1)
+            images = images.view(len(labels), -1, images.shape[1]).mean(1)  # some models flatten (B, tokens, C)
+            _take_offsets(seen, offsets.after(images - gate.mean, labels, rows, layers))
+
+
+@functools.lru_cache(maxsize=64)
+def _layers(channels: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> Layers:
+    """Which channel belongs to which layer, copied to a device once."""
+    sizes = torch.tensor(channels, device="cpu")
+    owner = torch.arange(len(channels), device="cpu").repeat_interleave(sizes)
+    return Layers(owner.to(device), sizes.to(device, dtype))
+
+
+def _observation(seen: Mapping[GatedBN1d, Shown], labels: Tensor | None) -> Observation:
+    means, variances, betweens, images = zip(*seen.values())
+    mix = None if labels is None else labels.mean(0)[:, None].expand(-1, len(seen))
+    return Observation(torch.cat(means), torch.cat(variances), torch.cat(betweens), len(images[0]), mix)
+
+
+def _with_those_waiting(seen: Mapping[GatedBN1d, Shown], now: Observation) -> Observation:
+    waiting = int(next(iter(seen)).waiting_images)
+    if not waiting:
+        return now
+    mean, var, between = torch.cat([layer.waiting for layer in seen], 1)
+    mix = torch.stack([layer.waiting_mix for layer in seen], 1)
+    return pooled(Observation(mean, var, between, waiting, mix), now)
+
+
+def _let_wait(seen: Iterable[GatedBN1d], now: Observation) -> None:
+    channels = [layer.num_features for layer in seen]
+    waiting = torch.split(torch.stack((now.mean, now.var, now.between)), channels, 1)
+    torch._foreach_copy_([layer.waiting for layer in seen], list(waiting))
+    for place, layer in enumerate(seen):
+        classes = len(layer.waiting_mix)
+        if now.mix is not None:
+            layer.waiting_mix.copy_(now.mix[:, place])
+        elif classes:
+            layer.waiting_mix.fill_(1 / classes)  # which corrects nothing
+        layer.waiting_images.fill_(now.size)
+
+
+def _gate(seen: Iterable[GatedBN1d]) -> Gate:
+    means, variances, uncertainties, noises = zip(*(layer.gate for layer in seen))
+    return Gate(torch.cat(means), torch.cat(variances), torch.stack(uncertainties), torch.stack(noises))
+
+
+def _take_gate(seen: Iterable[GatedBN1d], gate: Gate) -> None:
+    channels = [layer.num_features for layer in seen]
+    statistics = [*torch.split(gate.mean, channels), *torch.split(gate.var, channels)]
+    new = [*statistics, *gate.uncertainty.unbind(), *gate.noise.unbind()]
+    own = [tensor for tensors in zip(*(layer.gate for layer in seen)) for tensor in tensors]
+    torch._foreach_copy_(own, new)
+    for layer in seen:
+        layer.waiting_images.zero_()
+
+
+def _offsets(seen: Iterable[GatedBN1d]) -> Offsets:
+    means, images = zip(*((layer.offsets, layer.offset_images) for layer in seen))
+    return Offsets(torch.cat(means, 1), torch.stack(images, 1))
+
+
+def _take_offsets(seen: Iterable[GatedBN1d], offsets: Offsets) -> None:
+    channels = [layer.num_features for layer in seen]
+    own = [*(layer.offsets for layer in seen), *(layer.offset_images for layer in seen)]
+    torch._foreach_copy_(own, [*torch.split(offsets.mean, channels, 1), *offsets.images.unbind(1)])
