@@ -10,16 +10,18 @@ _TINY = 1e-12
 
 
 class Neighbours(NamedTuple):
-    """How much each of n remembered samples and B new ones says about each new one; (S, B, n + B) for S time scales."""
+    """How much each of n remembered samples and B new ones says about each new one; (S, B, n + B) for S kernels."""
 
     around: Tensor  # both directions, its own answer left out; rows sum to less than 1, the rest is for the base mix
     before: Tensor  # the past alone
 
 
-def time_neighbours(past: int, batch: int, scales: Tensor, base: float = 1.0) -> Neighbours:
-    """Kernel weights exp(-distance / scale), with ``base`` samples' worth left for a mix that does not change.
+def time_neighbours(past: int, batch: int, scales: Tensor, bases: Tensor) -> Neighbours:
+    """Kernel weights exp(-distance / scale), with samples' worth left for a mix that does not change.
 
-    >>> weights = time_neighbours(past=1, batch=2, scales=torch.tensor([1.0]))
+    There is a kernel for each of ``bases``, how many samples these are worth, and each of the ``scales``.
+
+    >>> weights = time_neighbours(past=1, batch=2, scales=torch.tensor([1.0]), bases=torch.tensor([1.0]))
     >>> weights.around[0, 0], weights.before[0, 0]  # of the first new sample: the past one, itself, the one after it
     (tensor([0.2119, 0.0000, 0.2119]), tensor([0.2689, 0.0000, 0.0000]))
     """
@@ -27,10 +29,9 @@ def time_neighbours(past: int, batch: int, scales: Tensor, base: float = 1.0) ->
     distance = position[past:, None] - position[None, :]
     kernel = torch.exp(-distance.abs() / scales[:, None, None]) * (distance != 0)
     causal = kernel * (distance > 0)
-    return Neighbours(
-        kernel / (kernel.sum(2, keepdim=True) + base),
-        causal / (causal.sum(2, keepdim=True) + base),
-    )
+    left = bases[:, None, None, None]
+    around, before = (one / (one.sum(2, keepdim=True) + left) for one in (kernel, causal))
+    return Neighbours(around.flatten(0, 1), before.flatten(0, 1))
 
 
 def local_mix(weights: Tensor, trust: Tensor, labels: Tensor, base: Tensor) -> Tensor:

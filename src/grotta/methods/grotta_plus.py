@@ -31,6 +31,14 @@ class Seen(NamedTuple):
     observations: list[tuple[GatedBN1d, Shown]]  # of the tracked norm layers, if they were asked
 
     @property
+    def new_domain(self) -> tuple[Tensor, int] | None:
+        """Whether this is a new domain, if the tracked norm layers tell, and how many images of it waited to be seen."""
+        if not self.observations:
+            return None
+        first, shown = self.observations[0]
+        return None if shown.is_new_domain is None else (shown.is_new_domain, int(first.waiting_images))
+
+    @property
     def logs(self) -> Tensor:
         """What was said; (B, experts asked, classes)."""
         return torch.stack([self.said[expert] for expert in sorted(self.said)], 1)
@@ -53,8 +61,8 @@ class GRoTTAPlus(Adapter):
 
     Their log-probabilities are averaged, each weighted by how far it can be relied on (:class:`TrackRecord`): an expert
     must tell something (not the same about every image), must be sure, and must be constant where labels cluster in
-    time. A reading that fails loses its weight within a few batches, and on clean images the source model leads. The
-    answer is then read in the light of its neighbours in time (``output="stream"``).
+    time. A reading that fails loses its weight within a few batches, and on clean images the source model leads. When
+    the first norm layer sees a new domain, what was known of the readings is forgotten at once. The answer is then read in the light of its neighbours in time (``output="stream"``).
 
     What its labels explain of a batch is not taken for a new domain: the tracked statistics are corrected by the mean
     of each class, which is learned from the method's own answers.
@@ -76,7 +84,8 @@ class GRoTTAPlus(Adapter):
         **options: those of :class:`grotta.methods.Adapter`.
 
     ``adapter.last.extra`` has ``estimated_accuracy`` (the mean confidence of the answers), ``source_accuracy`` (of the
-    untouched model: how often it agrees with them), ``source_weight``, and the output's ``shift`` and ``temperature``.
+    untouched model: how often it agrees with them), ``source_weight``, the output's ``shift`` and ``temperature``, and,
+    where the tracked reading was asked, ``new_domain``: 1 when the pictures have suddenly changed, else 0.
 
     >>> pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
     >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), pool, nn.Linear(8, 5))
@@ -172,7 +181,7 @@ class GRoTTAPlus(Adapter):
         with torch.autocast(self.device.type, enabled=False):
             if len(asked) == 1:
                 return Prediction(seen.said[asked[0]], features, extra=seen)
-            counts = self._record_after(seen.logs) if everyone else self.record.counts()
+            counts = self._record_after(seen) if everyone else self.record.counts()
             weights = counts.weights()[asked]
             pooled = torch.einsum("e,bec->bc", weights / weights.sum(), seen.logs)
         return Prediction(pooled, features, extra=seen)
@@ -183,13 +192,13 @@ class GRoTTAPlus(Adapter):
             return Learned()
         seen = prediction.extra
         assert isinstance(seen, Seen)
-        probes = self.asks_all or self._time_to_ask(prediction.logits)
+        probes = self.asks_all or self._time_to_ask(prediction.logits, seen)
         if probes and (others := [expert for expert in range(len(self.readings)) if expert not in seen.said]):
             seen, _ = self._ask(others, batch.inputs, seen)
-        move_gates(seen.observations, probs)
         with torch.autocast(self.device.type, enabled=False):
             if probes:
-                self.record.take(self._record_after(seen.logs))
+                self.record.take(self._record_after(seen))  # before those who wait in the gates are let in
+            move_gates(seen.observations, probs)
             weights = self.record.counts().weights()
             if probes and not self.asks_all:
                 best = weights.argsort(descending=True)
@@ -206,6 +215,7 @@ class GRoTTAPlus(Adapter):
             loss=loss,
             bank_size=None if self.trainer is None else len(self.trainer.memory),
             numbers={
+                **({} if seen.new_domain is None else {"new_domain": seen.new_domain[0].to(self.wide)}),
                 "estimated_accuracy": confidence / images,
                 "source_accuracy": agreed / compared.clamp_min(1e-6),
                 "source_weight": weights[SOURCE],
@@ -266,7 +276,7 @@ class GRoTTAPlus(Adapter):
             pooled = torch.einsum("e,bec->bc", others / others.sum(), seen.logs)
             return torch.lerp(torch.full_like(pooled, 1 / self.num_classes), pooled.softmax(1), share)
 
-    def _time_to_ask(self, pooled: Tensor) -> bool:
+    def _time_to_ask(self, pooled: Tensor, seen: Seen) -> bool:
         """Whether all experts should be asked now; moves on how sure those who lead are."""
         with torch.autocast(self.device.type, enabled=False):
             sure = pooled.to(self.wide).softmax(1).amax(1).mean()
@@ -275,14 +285,19 @@ class GRoTTAPlus(Adapter):
         if self.step % self.probe_every == 0:
             return True
         then, now, images = self.probed.tolist()
+        if seen.new_domain is not None and bool(seen.new_domain[0]):
+            return True
         return bool(images >= 2 * SAMPLES and abs(now - then) > NEWS)
 
-    def _record_after(self, logs: Tensor) -> Counts:
-        """The experts' record after a batch of which all of them said ``logs``."""
+    def _record_after(self, seen: Seen) -> Counts:
+        """The experts' record after a batch of which all of them have said something."""
+        counts, logs = self.record.counts(), seen.logs
+        if seen.new_domain is not None:
+            counts = counts.renewed(*seen.new_domain)
         if self.asks_all:
-            return self.record.counts().after(logs, self.keeps, len(logs))
+            return counts.after(logs, self.keeps, len(logs))
         images = float(self.probed[2].clamp_min(len(logs)))  # a probe stands for the batches since the one before
-        return self.record.counts().after(logs, self.keeps, images, following=False)
+        return counts.after(logs, self.keeps, images, following=False)
 
     def _watch(self, probs: Tensor, source: Tensor | None) -> None:
         """Add a batch, of which the source says ``source`` if it was asked, to the sums behind the estimates."""

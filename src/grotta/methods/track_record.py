@@ -26,6 +26,15 @@ class Counts(NamedTuple):
     chosen: Tensor  # (E, C), how often each class was the answer, fading as slowly
     past: Tensor  # (LAGS, E), the last answers, -1 where there are none
 
+    def renewed(self, is_new_domain: Tensor, waiting: int) -> "Counts":
+        """Where a new domain has begun, little is left of what depends on it: as much as of ``waiting`` images.
+
+        So many came before it was clear.
+        """
+        left = torch.where(is_new_domain, (waiting / self.images.clamp_min(1)).clamp(max=1), 1.0).to(self.images)
+        fast = {name: getattr(self, name) * left for name in ("answers", "entropy", "confidence", "images")}
+        return self._replace(**fast)
+
     def after(self, logs: Tensor, keep: float, images: float, *, following: bool = True) -> "Counts":
         """The counts after a batch with log-probabilities ``logs`` (B, E, C).
 

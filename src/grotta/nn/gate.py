@@ -6,7 +6,10 @@ import torch
 from torch import Tensor
 
 SAMPLES = 64  # speeds are per this many images, whatever the size of a batch
-JUMP = 8.0  # a batch this many times as surprising as expected is a new domain
+JUMP = 8.0  # a batch this many times as surprising as expected lets a layer jump ...
+JUMP_THEN = 2.0  # ... and if the first layer of the network sees a new domain
+NEW_DOMAIN = 25.0  # a batch this many times as surprising to the first layer is one
+FEW = 16  # images: fewer are no sample, and wait for those of the next batches
 DRIFT = 0.001  # how much the statistics are expected to drift, in units of the noise
 LEARNS_NOISE = 0.1  # speed at which the noise level follows
 CLIP = 3.0  # of surprises, where the noise level is learned: a new domain is not noise
@@ -76,13 +79,27 @@ class Gate(NamedTuple):
     noise: Tensor  # the same of a single image's observation; 0 until the first batch
 
 
-def follow(gate: Gate, seen: Observation, eps: float, layers: Layers = ONE) -> Gate:
+def sees_new_domain(gate: Gate, seen: Observation, eps: float) -> Tensor:
+    """Whether an observation of the first layer of a network is of a new domain; 0-dim, of truth values.
+
+    The first layer sees colours, edges and noise, and little of what is in a picture: other labels surprise it up to
+    about twenty times as much as expected, another weather or another camera a hundred times and more.
+    """
+    if seen.size < FEW:
+        return torch.zeros_like(gate.noise, dtype=torch.bool)
+    surprise = _distance(gate, seen, eps, ONE).surprise
+    return (gate.noise > 0) & (surprise > NEW_DOMAIN * (gate.uncertainty + gate.noise / seen.size))
+
+
+def follow(
+    gate: Gate, seen: Observation, eps: float, layers: Layers = ONE, is_new_domain: Tensor | None = None
+) -> Gate:
     """The gate after an observation.
 
     The surprise of a batch, d = mean of (mean_b - mean)^2 / var and of half the squared log-ratio of the variances, is
     noise (sampling; few classes in the batch) or news (a new domain). As much as d goes beyond ``JUMP`` times what was
-    expected is news: it becomes uncertainty, and the gain u / (u + noise) lets the statistics jump. Otherwise they
-    settle, ever more slowly. What a stream's usual batches look like, such as one class at a time, is its
+    expected is news, and with ``is_new_domain``, ``JUMP_THEN`` times: it becomes uncertainty, and the gain
+    u / (u + noise) lets the statistics jump. Otherwise they settle, ever more slowly. What a stream's usual batches look like, such as one class at a time, is its
     noise level, learned from clipped surprises: where batches are poor samples the statistics are patient.
 
     The variance of a small batch lacks how far its images lie from those of other batches (all of it, in a batch of
@@ -94,7 +111,7 @@ def follow(gate: Gate, seen: Observation, eps: float, layers: Layers = ONE) -> G
     start = FIRST_NOISE * (spread if seen.size > 1 else far.surprise)
     noise = torch.where(first, start.clamp_min(1e-6 * seen.size), gate.noise)
     gate = gate._replace(uncertainty=torch.where(first, far.surprise, gate.uncertainty), noise=noise)
-    step = _step(gate, far, seen.size)
+    step = _step(gate, far, seen.size, is_new_domain)
     share = seen.size / SAMPLES
     usual = torch.minimum(far.surprise, step.clip) * seen.size
     learned = torch.lerp(noise, usual, 1 - (1 - LEARNS_NOISE) ** share)
@@ -105,12 +122,14 @@ def follow(gate: Gate, seen: Observation, eps: float, layers: Layers = ONE) -> G
     )
 
 
-def statistics_after(gate: Gate, seen: Observation, eps: float) -> tuple[Tensor, Tensor]:
+def statistics_after(
+    gate: Gate, seen: Observation, eps: float, is_new_domain: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Mean and variance of the gate of one layer after an observation, as :func:`follow` has them, without the rest."""
     if gate.noise.device.type != "cpu" or not gate.noise:  # the first, for all that is known without waiting
-        return follow(gate, seen, eps)[:2]
+        return follow(gate, seen, eps, is_new_domain=is_new_domain)[:2]
     far = _distance(gate, seen, eps, ONE)
-    return _moved(gate, seen, far, _step(gate, far, seen.size), ONE)
+    return _moved(gate, seen, far, _step(gate, far, seen.size, is_new_domain), ONE)
 
 
 class _Distance(NamedTuple):
@@ -136,9 +155,10 @@ def _distance(gate: Gate, seen: Observation, eps: float, layers: Layers) -> _Dis
     return _Distance(squared, scale, layers.mean(torch.add(squared / scale, wider, alpha=0.5)))
 
 
-def _step(gate: Gate, far: _Distance, size: int) -> _Step:
+def _step(gate: Gate, far: _Distance, size: int, is_new_domain: Tensor | None) -> _Step:
     noise = gate.noise / size
-    is_news = far.surprise > JUMP * (gate.uncertainty + noise)
+    jump = JUMP if is_new_domain is None else torch.where(is_new_domain, JUMP_THEN, JUMP)
+    is_news = far.surprise > jump * (gate.uncertainty + noise)
     uncertainty = torch.where(is_news, far.surprise - noise, gate.uncertainty)
     return _Step(CLIP * noise, uncertainty, (uncertainty / (uncertainty + noise)).clamp(0, MOST))
 

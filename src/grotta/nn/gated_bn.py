@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from grotta.nn.gate import Gate, Observation, Offsets, pooled, rebalanced, statistics_after
+from grotta.nn.gate import Gate, Observation, Offsets, pooled, rebalanced, sees_new_domain, statistics_after
 from grotta.nn.norm_base import AdaptiveNorm
 from grotta.nn.normalise import normalise
 from grotta.nn.robust_bn import preserve_gradient
@@ -24,6 +24,8 @@ class GatedBN1d(AdaptiveNorm):
     Inside ``observing()`` a batch is normalised by the statistics as it would move them, and what it shows is handed
     to whoever observes; elsewhere by the statistics as they are. They only move when :func:`move_gates` is called, and
     only when there are enough images: what a small batch shows waits for the next ones.
+
+    What the first layer of a network takes for a new domain lets the others jump sooner.
 
     With ``num_classes``, and labels for a batch, what is seen is :func:`rebalanced` first; the classes' offsets are
     learned from the same labels.
@@ -66,15 +68,13 @@ class GatedBN1d(AdaptiveNorm):
         mean, var = self.running_mean, self.running_var
         observer: _Observer | None = getattr(_open, "observer", None)
         if observer is not None:
-            shown = shown_by(x, mean.dtype)
-            observer.seen.append((self, shown))
-            mean, var = self._statistics_after(shown, observer)
+            mean, var = self._observe(shown_by(x, mean.dtype), observer)
         elif torch.is_grad_enabled() and (x.requires_grad or (self.weight is not None and self.weight.requires_grad)):
             return preserve_gradient(x, self.weight, self.bias, channel_statistics(x), (mean, var), self.eps)
         return normalise(x, mean, var, self.weight, self.bias, self.eps)
 
-    def _statistics_after(self, shown: Shown, observer: "_Observer") -> tuple[Tensor, Tensor]:
-        """The statistics as what is shown, and what waits, would move them."""
+    def _observe(self, shown: Shown, observer: "_Observer") -> tuple[Tensor, Tensor]:
+        """Tell the observer; the statistics as what is shown, and what waits, would move them."""
         with torch.autocast(shown.mean.device.type, enabled=False):  # statistics are not for half precision
             seen = shown.observation(observer.mix(self))
             if waiting := int(self.waiting_images):
@@ -82,7 +82,12 @@ class GatedBN1d(AdaptiveNorm):
                 seen = pooled(Observation(mean, var, between, waiting, self.waiting_mix), seen)
             if seen.mix is not None:
                 seen = rebalanced(seen, Offsets(self.offsets, self.offset_images))
-            return statistics_after(self.gate, seen, self.eps)
+            if observer.seen:
+                is_new = observer.seen[0][1].is_new_domain
+            else:
+                is_new = sees_new_domain(self.gate, seen, self.eps)
+            observer.seen.append((self, shown._replace(is_new_domain=is_new)))
+            return statistics_after(self.gate, seen, self.eps, is_new)
 
 
 class GatedBN2d(GatedBN1d):

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 import torch
 from torch import Tensor
 
-from grotta.nn.gate import Gate, Layers, Observation, Offsets, follow, pooled, rebalanced
+from grotta.nn.gate import FEW, Gate, Layers, Observation, Offsets, follow, pooled, rebalanced
 from grotta.nn.gated_bn import GatedBN1d, folded
 from grotta.nn.shown import Shown
 
-FEW = 16  # images: fewer are no sample, and wait for those of the next batches
 LARGEST = 2**17  # numbers in the offsets of layers that move together: more would not stay near the processor
 
 
@@ -56,7 +55,7 @@ def _move_together(seen: Mapping[GatedBN1d, Shown], labels: Tensor | None) -> No
         if now.size < FEW:
             _let_wait(seen, now)
         else:
-            gate = follow(gate, rebalanced(now, offsets, layers), one.eps, layers)
+            gate = follow(gate, rebalanced(now, offsets, layers), one.eps, layers, shown.is_new_domain)
             _take_gate(seen, gate)
         rows = len(shown.images)
         if labels is not None and rows % len(labels) == 0:
@@ -74,7 +73,7 @@ def _layers(channels: tuple[int, ...], device: torch.device, dtype: torch.dtype)
 
 
 def _observation(seen: Mapping[GatedBN1d, Shown], labels: Tensor | None) -> Observation:
-    means, variances, betweens, images = zip(*seen.values())
+    means, variances, betweens, images, _ = zip(*seen.values())
     mix = None if labels is None else labels.mean(0)[:, None].expand(-1, len(seen))
     return Observation(torch.cat(means), torch.cat(variances), torch.cat(betweens), len(images[0]), mix)
 

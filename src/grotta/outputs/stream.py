@@ -73,6 +73,8 @@ class StreamPrior(OutputAdaptation):
         temperatures: one reader for each.
         speed: of the running mean, per 64 samples.
         scales: time scales in samples.
+        bases: how many samples the mix that does not change is worth, beside the neighbours; one kernel for each of
+            these and each time scale.
         window: past samples that are remembered.
         rounds: of settling labels and mixes.
         forgetting: of evidence and confusions, per 64 samples.
@@ -93,6 +95,7 @@ class StreamPrior(OutputAdaptation):
         temperatures: Sequence[float] = (1.0, 2.0, 3.0, 4.0),
         speed: float = 1 / 32,
         scales: Sequence[float] = (4.0, 16.0, 64.0),
+        bases: Sequence[float] = (1.0, 8.0, 64.0),
         window: int = 64,
         rounds: int = 6,
         forgetting: float = 0.95,
@@ -101,7 +104,8 @@ class StreamPrior(OutputAdaptation):
         self.temperatures = tuple(check_positive("temperatures", t) for t in temperatures)
         self.speed = check_in_unit_interval("speed", speed)
         self.scales = tuple(check_positive("scales", s) for s in scales)
-        for name in ("temperatures", "scales"):
+        self.bases = tuple(check_positive("bases", b) for b in bases)
+        for name in ("temperatures", "scales", "bases"):
             if not getattr(self, name):
                 raise ValueError(f"{name} must have at least one value, got {getattr(self, name)}")
         self.window = check_whole("window", window, at_least=1)
@@ -119,7 +123,7 @@ class StreamPrior(OutputAdaptation):
             "bias": torch.full((readers, classes), 1 / classes, device="cpu"),
             "raw": torch.zeros(0, classes, device="cpu"),
             "labels": torch.zeros(0, readers, classes, device="cpu"),
-            "scale_evidence": torch.zeros(1 + len(self.scales), device="cpu"),
+            "scale_evidence": torch.zeros(1 + len(self.scales) * len(self.bases), device="cpu"),
             "usual": torch.full((classes,), 1 / classes, device="cpu"),
             "usual_evidence": torch.zeros((), device="cpu"),
             "seen": torch.zeros((), device="cpu"),
@@ -271,7 +275,8 @@ class StreamPrior(OutputAdaptation):
         key = (past, len(like), like.device, like.dtype)
         if self._kernels is None or self._kernels[0] != key:
             scales = self._constant("scales", self.scales, like)
-            neighbours = time.time_neighbours(past, len(like), scales)
+            bases = self._constant("bases", self.bases, like)
+            neighbours = time.time_neighbours(past, len(like), scales, bases)
             self._kernels = key, neighbours, time.running_weights(len(like), USUAL, like)
         return self._kernels[1:]
 
