@@ -86,6 +86,37 @@ def test_the_record_counts_as_said():
     torch.testing.assert_close(first, torch.full_like(first, 1 / 3))
 
 
+def test_where_a_new_domain_begins_the_record_keeps_what_waited():
+    record = TrackRecord(2, 5)
+    counts = record.counts().after(said([0, 1], [0, 2], [3, 3], [0, 1]), 0.5, 4)
+    same = counts.renewed(torch.tensor(False), 1)
+    assert all(torch.equal(a, b) for a, b in zip(counts, same))
+    new = counts.renewed(torch.tensor(True), 1)  # one of the four images
+    for name in ("answers", "entropy", "confidence", "images"):
+        torch.testing.assert_close(getattr(new, name), getattr(counts, name) / 4)
+    assert torch.equal(new.lagged, counts.lagged)
+    assert torch.equal(new.chosen, counts.chosen)
+    assert counts.renewed(torch.tensor(True), 0).images == 0
+    assert counts.renewed(torch.tensor(True), 9).images == counts.images
+
+
+@pytest.mark.parametrize("preset", ["paper", "fast", "lite"])
+def test_a_new_domain_is_told_and_at_once_the_readings_are_judged_anew(preset):
+    images, _ = fashion(320)
+    adapter = create("grotta+", grotta.models.create_model("fashion_resnet8", weights="bundled"), preset=preset)
+    for x in images.split(64)[:4]:
+        adapter(x)
+        assert adapter.last.extra.get("new_domain", 0) == 0
+    dark = grotta.data.corrupt(images[-64:].permute(0, 2, 3, 1).numpy(), "contrast")
+    adapter.order.copy_(torch.tensor([3, 1, 0, 2]))  # fewer readings: the tracked one is among them, or nothing tells
+    counts = passes(adapter)
+    adapter(torch.as_tensor(dark).permute(0, 3, 1, 2))
+    assert adapter.last.extra["new_domain"] == 1
+    assert all(counts.values())
+    assert adapter.record.images == 64
+    assert adapter.record.counts().weights()[SOURCE] < 0.1
+
+
 def test_a_reading_that_says_the_same_of_everything_is_not_relied_on():
     record = TrackRecord(3, 5)
     labels = torch.randint(5, (256,), generator=torch.Generator().manual_seed(0)).tolist()

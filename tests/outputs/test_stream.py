@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -42,6 +43,20 @@ def test_runs_of_labels_mend_most_mistakes_in_batches_of_any_size():
     assert raw > 30
     assert whole < 0.7 * raw
     assert single < 0.85 * errors(probs[:640], labels[:640])
+
+
+@pytest.mark.parametrize(("classes", "worth"), [(10, 1.0), (400, 8.0), (1000, 64.0)])
+def test_what_the_base_is_worth_is_inferred(classes, worth):
+    """Runs of a hundred images, each with a mix drawn at gamma 0.1: of many classes, neighbours do not show all."""
+    generator = torch.Generator().manual_seed(0)
+    mixes = torch.tensor(np.random.default_rng(0).dirichlet(np.full(classes, 0.1), 20))
+    labels = torch.multinomial(mixes, 100, replacement=True, generator=generator).flatten()
+    logits = torch.randn(len(labels), classes, generator=generator)
+    logits[torch.arange(len(labels)), labels] += 9.0
+    adaptation = outputs.create("stream", classes)
+    answers_of(adaptation, logits.softmax(1))
+    evidence = adaptation.state_dict()["scale_evidence"][1:].view(len(adaptation.bases), len(adaptation.scales))
+    assert adaptation.bases[int(evidence.amax(1).argmax())] == worth
 
 
 def test_answers_in_random_order_stay_as_they_are():
@@ -141,6 +156,8 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
         ({"temperatures": (0.0,)}, "temperatures must be positive, got 0"),
         ({"speed": 2.0}, r"speed must be in \[0, 1\], got 2"),
         ({"scales": (-1.0,)}, "scales must be positive, got -1"),
+        ({"bases": ()}, "bases must have at least one value"),
+        ({"bases": (0.0,)}, "bases must be positive, got 0"),
         ({"window": 0}, "window must be at least 1, got 0"),
         ({"rounds": 0}, "rounds must be at least 1, got 0"),
         ({"forgetting": 1.5}, r"forgetting must be in \[0, 1\], got 1.5"),

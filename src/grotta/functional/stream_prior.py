@@ -16,12 +16,13 @@ class Neighbours(NamedTuple):
     before: Tensor  # the past alone
 
 
-def time_neighbours(past: int, batch: int, scales: Tensor, bases: Tensor) -> Neighbours:
+def time_neighbours(past: int, batch: int, scales: Tensor, bases: Tensor | None = None) -> Neighbours:
     """Kernel weights exp(-distance / scale), with samples' worth left for a mix that does not change.
 
-    There is a kernel for each of ``bases``, how many samples these are worth, and each of the ``scales``.
+    There is a kernel for each of ``bases``, how many samples that mix is worth, and each of the ``scales``; without
+    ``bases`` it is worth one.
 
-    >>> weights = time_neighbours(past=1, batch=2, scales=torch.tensor([1.0]), bases=torch.tensor([1.0]))
+    >>> weights = time_neighbours(past=1, batch=2, scales=torch.tensor([1.0]))
     >>> weights.around[0, 0], weights.before[0, 0]  # of the first new sample: the past one, itself, the one after it
     (tensor([0.2119, 0.0000, 0.2119]), tensor([0.2689, 0.0000, 0.0000]))
     """
@@ -29,7 +30,8 @@ def time_neighbours(past: int, batch: int, scales: Tensor, bases: Tensor) -> Nei
     distance = position[past:, None] - position[None, :]
     kernel = torch.exp(-distance.abs() / scales[:, None, None]) * (distance != 0)
     causal = kernel * (distance > 0)
-    left = bases[:, None, None, None]
+    left = torch.ones_like(scales[:1]) if bases is None else bases
+    left = left[:, None, None, None]
     around, before = (one / (one.sum(2, keepdim=True) + left) for one in (kernel, causal))
     return Neighbours(around.flatten(0, 1), before.flatten(0, 1))
 
