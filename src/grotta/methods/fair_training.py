@@ -20,7 +20,8 @@ CLEAR = 0.25  # how clearly labels cluster, if that is no chance and no new doma
 OVERRULED = 0.05  # of the answers: where their neighbours in time overrule more, labels cluster clearly
 BLOCK = 128  # images: answers with a block between them are far apart in time
 REMEMBERED = 0.95  # what is kept, from block to block, of the answers
-PULL = 0.01  # of the way back to the source, after every step
+PULL = 0.01  # of the way back to the source, after every step ...
+PULL_AFRESH = 0.5  # ... and where a new domain begins
 
 
 class FairTraining(nn.Module):
@@ -32,6 +33,7 @@ class FairTraining(nn.Module):
 
     Where labels cluster in time mistakes do too, and training makes a network sure of them. So nothing is trained
     before hundreds of images in a row have shown no sign of that, and at a clear sign all that was trained is dropped.
+    Where a new domain begins, half of it is.
 
     Args:
         network: of which the affine parameters of the norm layers are trained, and nothing else.
@@ -136,6 +138,11 @@ class FairTraining(nn.Module):
             self.steps += 1
         self.origin.pull_(PULL)
         return loss
+
+    def begin_domain(self) -> None:
+        """Go half of the way back to the source: what was trained for the domain before may not fit the new one."""
+        if not self.is_untouched:
+            self.origin.pull_(PULL_AFRESH)
 
     def _drop(self) -> None:
         """Put the source back."""

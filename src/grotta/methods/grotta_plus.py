@@ -32,7 +32,7 @@ class Seen(NamedTuple):
 
     @property
     def new_domain(self) -> tuple[Tensor, int] | None:
-        """Whether this is a new domain, if the tracked norm layers tell, and how many images of it waited to be seen."""
+        """Whether this is a new domain, if the tracked norm layers tell, and how many images of it have waited."""
         if not self.observations:
             return None
         first, shown = self.observations[0]
@@ -62,7 +62,8 @@ class GRoTTAPlus(Adapter):
     Their log-probabilities are averaged, each weighted by how far it can be relied on (:class:`TrackRecord`): an expert
     must tell something (not the same about every image), must be sure, and must be constant where labels cluster in
     time. A reading that fails loses its weight within a few batches, and on clean images the source model leads. When
-    the first norm layer sees a new domain, what was known of the readings is forgotten at once. The answer is then read in the light of its neighbours in time (``output="stream"``).
+    the first norm layer sees a new domain, what was known of the readings is forgotten at once. The answer is then
+    read in the light of its neighbours in time (``output="stream"``).
 
     What its labels explain of a batch is not taken for a new domain: the tracked statistics are corrected by the mean
     of each class, which is learned from the method's own answers.
@@ -208,6 +209,8 @@ class GRoTTAPlus(Adapter):
                 self.probed[:2] = pooled.softmax(1).amax(1).mean()
                 self.probed[2] = 0
             self._watch(probs, seen.said.get(SOURCE))
+        if self.trainer is not None and seen.new_domain is not None and bool(seen.new_domain[0]):
+            self.trainer.begin_domain()
         loss = self._train(batch, prediction.logits, probs)
         images, confidence, compared, agreed = self.watched
         return Learned(

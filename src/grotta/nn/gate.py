@@ -99,8 +99,9 @@ def follow(
     The surprise of a batch, d = mean of (mean_b - mean)^2 / var and of half the squared log-ratio of the variances, is
     noise (sampling; few classes in the batch) or news (a new domain). As much as d goes beyond ``JUMP`` times what was
     expected is news, and with ``is_new_domain``, ``JUMP_THEN`` times: it becomes uncertainty, and the gain
-    u / (u + noise) lets the statistics jump. Otherwise they settle, ever more slowly. What a stream's usual batches look like, such as one class at a time, is its
-    noise level, learned from clipped surprises: where batches are poor samples the statistics are patient.
+    u / (u + noise) lets the statistics jump. Otherwise they settle, ever more slowly. What a stream's usual batches
+    look like, such as one class at a time, is its noise level, learned from clipped surprises: where batches are poor
+    samples the statistics are patient.
 
     The variance of a small batch lacks how far its images lie from those of other batches (all of it, in a batch of
     one): the squared distance of its mean is added, as far as that is noise and not news.

@@ -82,10 +82,8 @@ class GatedBN1d(AdaptiveNorm):
                 seen = pooled(Observation(mean, var, between, waiting, self.waiting_mix), seen)
             if seen.mix is not None:
                 seen = rebalanced(seen, Offsets(self.offsets, self.offset_images))
-            if observer.seen:
-                is_new = observer.seen[0][1].is_new_domain
-            else:
-                is_new = sees_new_domain(self.gate, seen, self.eps)
+            first = next((shown.is_new_domain for _, shown in observer.seen), None)
+            is_new = sees_new_domain(self.gate, seen, self.eps) if first is None else first
             observer.seen.append((self, shown._replace(is_new_domain=is_new)))
             return statistics_after(self.gate, seen, self.eps, is_new)
 
