@@ -105,14 +105,38 @@ def make_inputs(spec: CellSpec, dataset: data.DomainDataset, model: "nn.Module",
 
 
 def read_labels(spec: CellSpec, dataset: data.DomainDataset) -> tuple[npt.NDArray[np.int64], ...]:
-    """The labels of each domain's images that the stream is made of."""
-    return tuple(dataset.labels(domain)[: spec.images or None] for domain in dataset.domains)
+    """The labels of each domain's images, of which the stream takes :func:`taken`."""
+    return tuple(dataset.labels(domain) for domain in dataset.domains)
+
+
+def taken(labels: npt.NDArray[np.int64], images: int) -> npt.NDArray[np.int64]:
+    """Which images of a domain are meant by at most ``images`` of them, 0 for all: positions, growing.
+
+    The first ones; but where these lack classes, as in folders that are sorted by class, evenly spaced ones if they
+    have more.
+
+    >>> taken(np.array([0, 1, 1, 0, 1]), 3), taken(np.array([0, 0, 0, 1, 1, 2]), 3)
+    (array([0, 1, 2]), array([0, 2, 4]))
+    """
+    count = len(labels)
+    if not images or images >= count:
+        return np.arange(count)
+    first, spaced = np.arange(images), np.arange(images) * count // images
+    return spaced if len(np.unique(labels[spaced])) > len(np.unique(labels[first])) else first
 
 
 def make_stream(spec: CellSpec, labels: tuple[npt.NDArray[np.int64], ...], num_classes: int) -> streams.Stream:
-    """The stream that a spec names."""
-    if spec.stream == "recorded":
-        return streams.recorded(labels, spec.domains, num_classes, period=spec.period)
+    """The stream that a spec names; ``labels`` are those of all images."""
+    if spec.stream == "recorded":  # as filmed, so the first ones whatever they show
+        filmed = [own[: spec.images or None] for own in labels]
+        return streams.recorded(filmed, spec.domains, num_classes, period=spec.period)
+    rows = [taken(own, spec.images) for own in labels]
+    stream = _drawn(spec, tuple(own[chosen] for own, chosen in zip(labels, rows)), num_classes)
+    return replace(stream, indices=tuple(chosen[own] for chosen, own in zip(rows, stream.indices)))
+
+
+def _drawn(spec: CellSpec, labels: tuple[npt.NDArray[np.int64], ...], num_classes: int) -> streams.Stream:
+    """A stream of all images of which there are ``labels``."""
     if spec.stream == "iid":
         return streams.iid(labels, num_classes, period=spec.period, seed=spec.stream_seed)
     make = {"ptta": streams.ptta, "rotta": streams.rotta, "exhaustive": streams.exhaustive}[spec.stream]
