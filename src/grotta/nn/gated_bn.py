@@ -83,7 +83,7 @@ class GatedBN1d(AdaptiveNorm):
             if seen.mix is not None:
                 seen = rebalanced(seen, Offsets(self.offsets, self.offset_images))
             first = next((shown.is_new_domain for _, shown in observer.seen), None)
-            is_new = sees_new_domain(self.gate, seen, self.eps) if first is None else first
+            is_new = sees_new_domain(self.gate, seen, self.eps, self.offset_images.sum()) if first is None else first
             observer.seen.append((self, shown._replace(is_new_domain=is_new)))
             return statistics_after(self.gate, seen, self.eps, is_new)
 
