@@ -13,7 +13,7 @@ CHANNELS = 3
 
 
 def two_layers():
-    return [GatedBN2d.from_bn(nn.BatchNorm2d(CHANNELS).double()) for _ in range(2)]
+    return [GatedBN2d.from_bn(nn.BatchNorm2d(CHANNELS).double(), num_classes=2) for _ in range(2)]
 
 
 def some(n, shift=0.0, *, seed=0):
@@ -24,18 +24,19 @@ def some(n, shift=0.0, *, seed=0):
 
 def show(layers, xs):
     """Show each layer its images; whether they are of a new domain."""
-    with torch.no_grad(), observing() as seen:
+    labels = torch.full((len(xs[0]), 2), 0.5, dtype=torch.float64)
+    with torch.no_grad(), observing(labels) as seen:
         for layer, x in zip(layers, xs):
             layer(x)
-    move_gates(seen)
+    move_gates(seen, labels)
     told = [bool(shown.is_new_domain) for _, shown in seen]
     assert len(set(told)) == 1  # all know what the first one sees
     return told[0]
 
 
-def settled(n=64):
+def settled(n=64, images=512):
     layers = two_layers()
-    told = [show(layers, [some(n, seed=2 * i), some(n, seed=2 * i + 1)]) for i in range(8)]
+    told = [show(layers, [some(n, seed=2 * i), some(n, seed=2 * i + 1)]) for i in range(images // n)]
     assert not any(told)  # not even the first batch, whatever it shows
     return layers
 
@@ -44,6 +45,10 @@ def test_a_great_change_to_the_first_layer_is_a_new_domain_and_only_once():
     layers = settled()
     assert show(layers, [some(64, 3.0, seed=90), some(64, seed=91)])
     assert not show(layers, [some(64, 3.0, seed=92), some(64, seed=93)])
+
+
+def test_nothing_is_one_before_it_is_known_what_other_labels_look_like():
+    assert not show(settled(images=384), [some(64, 3.0, seed=90), some(64, seed=91)])
 
 
 def test_a_change_that_only_a_later_layer_sees_is_none():
@@ -74,6 +79,6 @@ def test_one_layer_by_hand():
     gate = G.Gate(torch.zeros(1), torch.ones(1), torch.tensor(0.1), torch.tensor(6.4))
     for mean, new in ((2.2, False), (2.3, True)):  # 25 times 0.1 + 6.4 / 64 is 5, and 2.24 squared
         seen = G.Observation(torch.tensor([mean]), torch.ones(1), torch.zeros(1), 64)
-        assert bool(G.sees_new_domain(gate, seen, 0.0)) is new
-        assert not G.sees_new_domain(gate, seen._replace(size=15), 0.0)
-        assert not G.sees_new_domain(gate._replace(noise=torch.tensor(0.0)), seen, 0.0)
+        assert bool(G.sees_new_domain(gate, seen, 0.0, torch.tensor(450.0))) is new
+        assert not G.sees_new_domain(gate, seen._replace(size=15), 0.0, torch.tensor(450.0))
+        assert not G.sees_new_domain(gate, seen, 0.0, torch.tensor(449.0))
