@@ -32,7 +32,7 @@ def test_what_a_batch_shows_in_any_memory_format(shape, dtype):
         shown = shown_by(x, wide)
         expected = (exact.mean((0, 2)), exact.var((0, 2), correction=0), images.var(0, correction=0), images)
         assert all(tensor.dtype == wide for tensor in shown[:4])
-        torch.testing.assert_close(tuple(tensor.double() for tensor in shown), expected, **tolerance)
+        torch.testing.assert_close(tuple(tensor.double() for tensor in shown[:4]), expected, **tolerance)
 
 
 def test_a_large_mean_costs_no_variance():
