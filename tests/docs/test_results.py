@@ -158,4 +158,4 @@ def test_streams_of_the_bundled_data_are_drawn_again_from_their_seeds(path: Path
     for gamma, cell in {cell["spec"]["gamma"]: cell for cell in cells(path)}.items():
         spec = CellSpec.from_dict(cell["spec"])
         data = load_dataset(spec, None)
-        assert make_stream(spec, read_labels(spec, data), data.num_classes).hash == cell["stream_hash"], gamma
+        assert make_stream(spec, read_labels(data), data.num_classes).hash == cell["stream_hash"], gamma

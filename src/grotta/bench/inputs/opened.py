@@ -100,12 +100,12 @@ def with_classes(dataset: data.DomainDataset, count: int) -> data.DomainDataset:
 
 def make_inputs(spec: CellSpec, dataset: data.DomainDataset, model: "nn.Module", name: str) -> CellInputs:
     """What a cell runs on, given its data and its network."""
-    labels = read_labels(spec, dataset)
+    labels = read_labels(dataset)
     return CellInputs(dataset, labels, make_stream(spec, labels, dataset.num_classes), model, name)
 
 
-def read_labels(spec: CellSpec, dataset: data.DomainDataset) -> tuple[npt.NDArray[np.int64], ...]:
-    """The labels of each domain's images, of which the stream takes :func:`taken`."""
+def read_labels(dataset: data.DomainDataset) -> tuple[npt.NDArray[np.int64], ...]:
+    """The labels of each domain's images, of which a stream takes :func:`taken`."""
     return tuple(dataset.labels(domain) for domain in dataset.domains)
 
 

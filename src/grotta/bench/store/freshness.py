@@ -61,5 +61,5 @@ class Freshness:
 
     def _read_data(self, spec: CellSpec, classes: int) -> tuple[str, str, str]:
         dataset = with_classes(load_dataset(spec, self.data_root, download=False), classes)
-        stream = make_stream(spec, read_labels(spec, dataset), dataset.num_classes)
+        stream = make_stream(spec, read_labels(dataset), dataset.num_classes)
         return dataset.provenance, stream.hash, dataset.fingerprint()
