@@ -8,11 +8,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from grotta._check import check_at_least, check_flag, check_in_unit_interval, check_positive, check_whole
 from grotta.methods.base import Adapter, Batch, Learned, Prediction
+from grotta.methods.domain_watch import DomainWatch, Sight
 from grotta.methods.fair_training import FairTraining, fair_training
 from grotta.methods.registry import register
 from grotta.methods.track_record import Counts, TrackRecord
 from grotta.nn import GatedBN1d, gated, iabn, move_gates, observing
 from grotta.nn.shown import Shown
+from grotta.outputs.base import Domain
 
 READINGS = ("source", "instance", "bold", "tracked")
 WITHOUT_STATISTICS = ("source", "tracked")  # of a network without batch normalisation: as it is, and trained
@@ -29,14 +31,17 @@ class Seen(NamedTuple):
 
     said: dict[int, Tensor]  # (B, classes), log-probabilities by expert
     observations: list[tuple[GatedBN1d, Shown]]  # of the tracked norm layers, if they were asked
+    sight: Sight | None = None  # what the batch looks like
 
     @property
-    def new_domain(self) -> tuple[Tensor, int] | None:
-        """Whether this is a new domain, if the tracked norm layers tell, and how many images of it have waited."""
-        if not self.observations:
-            return None
-        first, shown = self.observations[0]
-        return None if shown.is_new_domain is None else (shown.is_new_domain, int(first.waiting_images))
+    def is_new_domain(self) -> Tensor | None:
+        """Whether it looks like a new domain; 0-dim, of truth values."""
+        return None if self.sight is None else self.sight.domain.begins
+
+    @property
+    def domain(self) -> Domain | None:
+        """Where it comes from."""
+        return None if self.sight is None else self.sight.domain
 
     @property
     def logs(self) -> Tensor:
@@ -145,6 +150,7 @@ class GRoTTAPlus(Adapter):
             self.tracked = self.network(gated(self.num_classes)).requires_grad_(False)
             if self.trains:
                 self._build_trainer()
+        self.watch = DomainWatch(self.num_classes, device=self.device, dtype=self.wide)
         self.single = not has_statistics or (not norms and self.trainer is None)
         if self.single:
             return
@@ -174,32 +180,38 @@ class GRoTTAPlus(Adapter):
     def infer(self, inputs: Tensor) -> Prediction:
         """Ask the experts and pool what they say."""
         if self.single:
-            return Prediction(*self.source(inputs))
+            logits, features = self.source(inputs)
+            seen = self._looked_at(inputs, Seen({SOURCE: logits.to(self.wide).log_softmax(1)}, []))
+            return Prediction(logits, features, extra=seen, domain=seen.domain)
         everyone = self.asks_all or self.step == 0  # nobody leads yet
         asked = list(range(len(self.readings))) if everyone else sorted(self.order[: self.experts].tolist())
         seen, features = self._ask(asked, inputs, Seen({}, []))
+        seen = self._looked_at(inputs, seen)
         assert features is not None
         with torch.autocast(self.device.type, enabled=False):
             if len(asked) == 1:
-                return Prediction(seen.said[asked[0]], features, extra=seen)
+                return Prediction(seen.said[asked[0]], features, extra=seen, domain=seen.domain)
             counts = self._record_after(seen) if everyone else self.record.counts()
             weights = counts.weights()[asked]
             pooled = torch.einsum("e,bec->bc", weights / weights.sum(), seen.logs)
-        return Prediction(pooled, features, extra=seen)
+        return Prediction(pooled, features, extra=seen, domain=seen.domain)
 
     def learn(self, batch: Batch, prediction: Prediction, probs: Tensor) -> Learned:
         """Move the tracked statistics and the record on, and train; when it is time, ask those who were not asked."""
-        if self.single:
-            return Learned()
         seen = prediction.extra
         assert isinstance(seen, Seen)
+        assert seen.sight is not None
+        self.watch.take(seen.sight, probs)
+        news = {"new_domain": seen.sight.domain.begins.to(self.wide)}
+        if self.single:
+            return Learned(numbers=news)
         probes = self.asks_all or self._time_to_ask(prediction.logits, seen)
         if probes and (others := [expert for expert in range(len(self.readings)) if expert not in seen.said]):
             seen, _ = self._ask(others, batch.inputs, seen)
         with torch.autocast(self.device.type, enabled=False):
             if probes:
                 self.record.take(self._record_after(seen))  # before those who wait in the gates are let in
-            move_gates(seen.observations, probs)
+            move_gates(seen.observations, probs, seen.is_new_domain)
             weights = self.record.counts().weights()
             if probes and not self.asks_all:
                 best = weights.argsort(descending=True)
@@ -209,7 +221,7 @@ class GRoTTAPlus(Adapter):
                 self.probed[:2] = pooled.softmax(1).amax(1).mean()
                 self.probed[2] = 0
             self._watch(probs, seen.said.get(SOURCE))
-        if self.trainer is not None and seen.new_domain is not None and bool(seen.new_domain[0]):
+        if self.trainer is not None and bool(news["new_domain"]):
             self.trainer.begin_domain()
         loss = self._train(batch, prediction.logits, probs)
         images, confidence, compared, agreed = self.watched
@@ -218,7 +230,7 @@ class GRoTTAPlus(Adapter):
             loss=loss,
             bank_size=None if self.trainer is None else len(self.trainer.memory),
             numbers={
-                **({} if seen.new_domain is None else {"new_domain": seen.new_domain[0].to(self.wide)}),
+                **news,
                 "estimated_accuracy": confidence / images,
                 "source_accuracy": agreed / compared.clamp_min(1e-6),
                 "source_weight": weights[SOURCE],
@@ -241,7 +253,7 @@ class GRoTTAPlus(Adapter):
 
     def _ask(self, experts: list[int], inputs: Tensor, before: Seen) -> tuple[Seen, Tensor | None]:
         """What was seen ``before``, with what ``experts`` make of ``inputs``; and the features of the last one run."""
-        seen, features = Seen(dict(before.said), before.observations), None
+        seen, features = before._replace(said=dict(before.said)), None
         for expert in experts:
             name = self.readings[expert]
             if name == "tracked" and not self._follows():  # then it is the source
@@ -250,7 +262,8 @@ class GRoTTAPlus(Adapter):
                     continue
                 name = "source"
             if name == "tracked":
-                with observing(self._labels_so_far(seen)) as observations:
+                seen = self._looked_at(inputs, seen)
+                with observing(self._labels_so_far(seen), seen.is_new_domain) as observations:
                     logits, features = self.tracked(inputs)
                 seen = seen._replace(observations=observations)
             else:
@@ -259,6 +272,14 @@ class GRoTTAPlus(Adapter):
                 logits = logits.to(self.wide) * (self.bold_sharpness if name == "bold" else 1)
                 seen.said[expert] = logits.log_softmax(1)
         return seen, features
+
+    def _looked_at(self, inputs: Tensor, seen: Seen) -> Seen:
+        """With what a batch looks like, as soon as somebody has said something about its classes."""
+        if seen.sight is not None or not seen.said:
+            return seen
+        with torch.autocast(self.device.type, enabled=False):
+            labels = self._labels_so_far(seen) if len(seen.said) > 1 else next(iter(seen.said.values())).exp()
+            return seen._replace(sight=self.watch.look(inputs, labels))
 
     def _follows(self) -> bool:
         """Whether the tracked reading may differ from the source."""
@@ -288,15 +309,15 @@ class GRoTTAPlus(Adapter):
         if self.step % self.probe_every == 0:
             return True
         then, now, images = self.probed.tolist()
-        if seen.new_domain is not None and bool(seen.new_domain[0]):
+        if seen.sight is not None and bool(seen.sight.domain.begins):
             return True
         return bool(images >= 2 * SAMPLES and abs(now - then) > NEWS)
 
     def _record_after(self, seen: Seen) -> Counts:
         """The experts' record after a batch of which all of them have said something."""
         counts, logs = self.record.counts(), seen.logs
-        if seen.new_domain is not None:
-            counts = counts.renewed(*seen.new_domain)
+        if seen.sight is not None:
+            counts = counts.renewed(seen.sight.domain.begins, seen.sight.waiting)
         if self.asks_all:
             return counts.after(logs, self.keeps, len(logs))
         images = float(self.probed[2].clamp_min(len(logs)))  # a probe stands for the batches since the one before

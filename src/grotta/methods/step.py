@@ -6,7 +6,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from grotta.outputs import Output
-from grotta.outputs.base import NO_NUMBERS
+from grotta.outputs.base import NO_NUMBERS, Domain
 
 
 class Batch(NamedTuple):
@@ -23,6 +23,7 @@ class Prediction(NamedTuple):
     features: Tensor  # (B, d)
     raw: Tensor | None = None  # (B, classes), the network's own, of a method whose ``logits`` are corrected
     extra: object = None  # anything else from the pass that ``learn`` needs
+    domain: Domain | None = None  # where the batch comes from, if the method tells domains apart
 
 
 class Learned(NamedTuple):

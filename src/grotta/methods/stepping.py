@@ -26,6 +26,7 @@ from grotta.methods.step_info import StepInfo
 from grotta.methods.wrapped import WrappedModel
 from grotta.nn import Network
 from grotta.nn.memory_format import channels_last_is_safe
+from grotta.outputs import Output
 
 
 class Stepping(Persistent, ABC):
@@ -103,10 +104,17 @@ class Stepping(Persistent, ABC):
             source = None if self._guard is None else self.beside(inputs)[0].to(self.wide).softmax(1)
             answered = source if source is not None and self._guard is not None and self._guard.fallen else probs
             with torch.autocast(self.device.type, enabled=False):
-                output = self.output.refine(answered, prediction.features.to(self.wide))
+                output = self._refined(answered, prediction)
             after = generator.get_state()
         draws = None if torch.equal(before, after) else (before, after)
         return Pending(self, self._version, Batch(images, inputs), prediction, probs, output, draws, source)
+
+    def _refined(self, probs: Tensor, prediction: Prediction) -> Output:
+        """The output for probabilities; some adaptations ask which domain they are of."""
+        features = prediction.features.to(self.wide)
+        if self.output.knows_domains:
+            return self.output.refine(probs, features, domain=prediction.domain)  # type: ignore[call-arg]
+        return self.output.refine(probs, features)
 
     def _learn_from(self, pending: Pending) -> StepInfo:
         """Remember and adapt; the caller has an exclusive turn."""

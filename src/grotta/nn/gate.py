@@ -7,9 +7,7 @@ from torch import Tensor
 
 SAMPLES = 64  # speeds are per this many images, whatever the size of a batch
 JUMP = 8.0  # a batch this many times as surprising as expected lets a layer jump ...
-JUMP_THEN = 2.0  # ... and if the first layer of the network sees a new domain
-NEW_DOMAIN = 25.0  # a batch this many times as surprising to the first layer is one ...
-KNOWN = 450.0  # ... if so many images have shown what other labels look like; old ones fade
+JUMP_THEN = 2.0  # ... and where images look like a new domain
 FEW = 16  # images: fewer are no sample, and wait for those of the next batches
 DRIFT = 0.001  # how much the statistics are expected to drift, in units of the noise
 LEARNS_NOISE = 0.1  # speed at which the noise level follows
@@ -78,20 +76,6 @@ class Gate(NamedTuple):
     var: Tensor  # (C,)
     uncertainty: Tensor  # expected squared error of the mean, in units of the variance; 0-dim, (L,) of several layers
     noise: Tensor  # the same of a single image's observation; 0 until the first batch
-
-
-def sees_new_domain(gate: Gate, seen: Observation, eps: float, known: Tensor) -> Tensor:
-    """Whether an observation of the first layer of a network is of a new domain; 0-dim, of truth values.
-
-    The first layer sees colours, edges and noise, and little of what is in a picture: other labels surprise it up to
-    about twenty times as much as expected, another weather or another camera a hundred times and more. That holds once
-    the labels' offsets, and what is usual, are ``known`` from enough images: the first car after many empty parking
-    spaces is no new domain.
-    """
-    if seen.size < FEW:
-        return torch.zeros_like(gate.noise, dtype=torch.bool)
-    surprise = _distance(gate, seen, eps, ONE).surprise
-    return (known >= KNOWN) & (surprise > NEW_DOMAIN * (gate.uncertainty + gate.noise / seen.size))
 
 
 def follow(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from grotta.nn.gate import Gate, Observation, Offsets, pooled, rebalanced, sees_new_domain, statistics_after
+from grotta.nn.gate import Gate, Observation, Offsets, pooled, rebalanced, statistics_after
 from grotta.nn.norm_base import AdaptiveNorm
 from grotta.nn.normalise import normalise
 from grotta.nn.robust_bn import preserve_gradient
@@ -24,8 +24,6 @@ class GatedBN1d(AdaptiveNorm):
     Inside ``observing()`` a batch is normalised by the statistics as it would move them, and what it shows is handed
     to whoever observes; elsewhere by the statistics as they are. They only move when :func:`move_gates` is called, and
     only when there are enough images: what a small batch shows waits for the next ones.
-
-    What the first layer of a network takes for a new domain lets the others jump sooner.
 
     With ``num_classes``, and labels for a batch, what is seen is :func:`rebalanced` first; the classes' offsets are
     learned from the same labels.
@@ -82,10 +80,8 @@ class GatedBN1d(AdaptiveNorm):
                 seen = pooled(Observation(mean, var, between, waiting, self.waiting_mix), seen)
             if seen.mix is not None:
                 seen = rebalanced(seen, Offsets(self.offsets, self.offset_images))
-            first = next((shown.is_new_domain for _, shown in observer.seen), None)
-            is_new = sees_new_domain(self.gate, seen, self.eps, self.offset_images.sum()) if first is None else first
-            observer.seen.append((self, shown._replace(is_new_domain=is_new)))
-            return statistics_after(self.gate, seen, self.eps, is_new)
+            observer.seen.append((self, shown))
+            return statistics_after(self.gate, seen, self.eps, observer.is_new_domain)
 
 
 class GatedBN2d(GatedBN1d):
@@ -125,6 +121,7 @@ class _Observer(NamedTuple):
 
     seen: list[tuple[GatedBN1d, Shown]]
     labels: Tensor | None
+    is_new_domain: Tensor | None
     mixes: dict[tuple[int, torch.dtype], Tensor | None]
 
     def mix(self, layer: GatedBN1d) -> Tensor | None:
@@ -142,13 +139,16 @@ _open = threading.local()
 
 
 @contextlib.contextmanager
-def observing(labels: Tensor | None = None) -> Iterator[list[tuple[GatedBN1d, Shown]]]:
+def observing(
+    labels: Tensor | None = None, is_new_domain: Tensor | None = None
+) -> Iterator[list[tuple[GatedBN1d, Shown]]]:
     """Collect, in this thread, what the gated layers of the networks that run in here see.
 
-    ``labels`` (B, K) are the probable classes of the batch that they are shown, if these are known.
+    ``labels`` (B, K) are the probable classes of the batch that they are shown, if these are known. In a new
+    domain (0-dim, of truth values), layers jump sooner.
     """
     before = getattr(_open, "observer", None)
-    _open.observer = _Observer([], labels, {})
+    _open.observer = _Observer([], labels, is_new_domain, {})
     try:
         yield _open.observer.seen
     finally:

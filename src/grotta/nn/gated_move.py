@@ -16,12 +16,17 @@ from grotta.nn.shown import Shown
 LARGEST = 2**17  # numbers in the offsets of layers that move together: more would not stay near the processor
 
 
-def move_gates(seen: Iterable[tuple[GatedBN1d, Shown]], labels: Tensor | None = None) -> None:
-    """Move the statistics of layers, and their offsets if there are ``labels`` (B, K), by what a batch has shown."""
+def move_gates(
+    seen: Iterable[tuple[GatedBN1d, Shown]], labels: Tensor | None = None, is_new_domain: Tensor | None = None
+) -> None:
+    """Move the statistics of layers, and their offsets if there are ``labels`` (B, K), by what a batch has shown.
+
+    In a new domain (0-dim, of truth values), layers jump sooner.
+    """
     with torch.no_grad():
         for once in _each_once(seen):
             for group in _alike(once):
-                _move_together(group, labels)
+                _move_together(group, labels, is_new_domain)
 
 
 def _each_once(seen: Iterable[tuple[GatedBN1d, Shown]]) -> Iterator[dict[GatedBN1d, Shown]]:
@@ -45,7 +50,7 @@ def _alike(seen: Mapping[GatedBN1d, Shown]) -> Iterable[dict[GatedBN1d, Shown]]:
     return groups.values()
 
 
-def _move_together(seen: Mapping[GatedBN1d, Shown], labels: Tensor | None) -> None:
+def _move_together(seen: Mapping[GatedBN1d, Shown], labels: Tensor | None, is_new_domain: Tensor | None) -> None:
     one, shown = next(iter(seen.items()))
     device, dtype = one.running_mean.device, one.running_mean.dtype
     layers = _layers(tuple(layer.num_features for layer in seen), device, dtype)
@@ -55,7 +60,7 @@ def _move_together(seen: Mapping[GatedBN1d, Shown], labels: Tensor | None) -> No
         if now.size < FEW:
             _let_wait(seen, now)
         else:
-            gate = follow(gate, rebalanced(now, offsets, layers), one.eps, layers, shown.is_new_domain)
+            gate = follow(gate, rebalanced(now, offsets, layers), one.eps, layers, is_new_domain)
             _take_gate(seen, gate)
         rows = len(shown.images)
         if labels is not None and rows % len(labels) == 0:
@@ -73,7 +78,7 @@ def _layers(channels: tuple[int, ...], device: torch.device, dtype: torch.dtype)
 
 
 def _observation(seen: Mapping[GatedBN1d, Shown], labels: Tensor | None) -> Observation:
-    means, variances, betweens, images, _ = zip(*seen.values())
+    means, variances, betweens, images = zip(*seen.values())
     mix = None if labels is None else labels.mean(0)[:, None].expand(-1, len(seen))
     return Observation(torch.cat(means), torch.cat(variances), torch.cat(betweens), len(images[0]), mix)
 

@@ -19,7 +19,6 @@ class Shown(NamedTuple):
     var: Tensor  # (C,), biased
     between: Tensor  # (C,), of the means of the images, biased
     images: Tensor  # (B, C), the mean of each image
-    is_new_domain: Tensor | None = None  # whether the first layer takes it for one; 0-dim, of truth values
 
     def observation(self, mix: Tensor | None = None) -> Observation:
         """All of it together, with the mix (K,) of the images' classes."""

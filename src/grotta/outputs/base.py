@@ -11,7 +11,16 @@ from torch import Tensor
 from grotta import functional as GF
 from grotta._check import check_whole
 
+MOST_DOMAINS = 16  # that are remembered
 NO_NUMBERS: Mapping[str, Tensor | float] = MappingProxyType({})
+
+
+class Domain(NamedTuple):
+    """Where a batch comes from, as far as a method can tell."""
+
+    place: Tensor  # 0-dim, int64: which of MOST_DOMAINS places it has; long forgotten ones make room for new ones
+    begins: Tensor  # 0-dim, of truth values: whether the batch before was of another one
+    returns: Tensor  # ... and whether this one has been seen before
 
 
 class Output(NamedTuple):
@@ -38,6 +47,7 @@ class OutputAdaptation(ABC):
     """
 
     name: ClassVar[str] = ""
+    knows_domains: ClassVar[bool] = False  # whether ``refine`` also takes ``domain``, a :class:`Domain`
 
     def __init__(self, num_classes: int) -> None:
         self.num_classes = check_whole("num_classes", num_classes, at_least=2)

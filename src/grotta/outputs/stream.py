@@ -10,7 +10,7 @@ from torch import Tensor
 from grotta import functional as GF
 from grotta._check import check_in_unit_interval, check_positive, check_whole
 from grotta.functional import stream_prior as time
-from grotta.outputs.base import Output, OutputAdaptation
+from grotta.outputs.base import MOST_DOMAINS, Domain, Output, OutputAdaptation
 from grotta.outputs.registry import register
 
 SAMPLES = 64  # rates, forgetting and penalties are per this many samples, whatever the size of a batch
@@ -20,6 +20,8 @@ USUAL = 512  # samples that the usual mix of answers is a mean of
 SHIFT_COSTS = 2.0  # what a time scale must gain, against a mix that does not change
 READING_COSTS = 1.0  # what a reader must gain, against answers that go out as they came
 MOST_SHIFT = 20.0  # evidence for or against all of these is not piled up beyond this: what is over is soon forgotten
+BIAS_WEIGHS = 512.0  # samples that the first guess of a domain's bias is worth: even at first, and later ...
+BIAS_LASTS = 0.5  # ... so much of the last domain's
 MOST_BIAS = 1.5  # a class is taken to be answered at most this many times too often or too seldom
 HEATS = (1.0, 2.0, 4.0, 8.0, 16.0)  # between these, the temperature is found at which a reader believes the answers
 IDENTITY = 0.7  # of the confusion that is assumed before any is seen
@@ -48,6 +50,7 @@ class _Numbers(dict[str, Tensor | float]):
     """The numbers of an output, and the reading behind them, so that it need not be made again to be observed."""
 
     reading: Reading
+    domain: Domain | None
 
 
 @register("stream")
@@ -71,7 +74,7 @@ class StreamPrior(OutputAdaptation):
     Args:
         num_classes: of the predictions.
         temperatures: one reader for each.
-        speed: of the running mean, per 64 samples.
+        speed: of the running mean of the answers of a domain in the long run, per 64 samples.
         scales: time scales in samples.
         bases: how many samples the mix that does not change is worth, beside the neighbours; one kernel for each of
             these and each time scale.
@@ -87,6 +90,8 @@ class StreamPrior(OutputAdaptation):
     >>> answers[7::10]  # those that the network would have answered with the third class
     tensor([0, 0, 0, 1, 1, 1])
     """
+
+    knows_domains = True
 
     def __init__(
         self,
@@ -120,7 +125,9 @@ class StreamPrior(OutputAdaptation):
         readers, classes = len(self.temperatures), self.num_classes
         buckets = min(classes, BUCKETS)
         self._state = {
-            "bias": torch.full((readers, classes), 1 / classes, device="cpu"),
+            "bias": torch.full((MOST_DOMAINS, readers, classes), 1 / classes, device="cpu"),
+            "bias_images": torch.full((MOST_DOMAINS,), BIAS_WEIGHS, device="cpu"),
+            "domain": torch.zeros((), device="cpu"),
             "raw": torch.zeros(0, classes, device="cpu"),
             "labels": torch.zeros(0, readers, classes, device="cpu"),
             "scale_evidence": torch.zeros(1 + len(self.scales) * len(self.bases), device="cpu"),
@@ -151,25 +158,25 @@ class StreamPrior(OutputAdaptation):
                 raise ValueError(f"{name!r} must have shape {tuple(own.shape)}, got {tuple(shape)}")
         self._state = {name: tensor.clone() for name, tensor in state.items()}
 
-    def refine(self, probs: Tensor, features: Tensor) -> Output:
+    def refine(self, probs: Tensor, features: Tensor, domain: Domain | None = None) -> Output:
         """The answers (B, classes) as the stream around them reads."""
-        reading = self._read(probs)
+        reading = self._read(probs, domain)
         numbers = _Numbers(shift=reading.shift, temperature=reading.temperature)
-        numbers.reading = reading
+        numbers.reading, numbers.domain = reading, domain
         return Output(reading.probs, GF.imbalance_score(probs), None, numbers)
 
     def observe(self, probs: Tensor, features: Tensor, output: Output) -> None:
         """Move the window, the biases and the evidence on by this batch."""
         reading = getattr(output.numbers, "reading", None)
         if reading is None or reading.before is not self._state:  # other batches were observed since
-            reading = self._read(probs)
+            reading = self._read(probs, getattr(output.numbers, "domain", None))
         self._state = reading.after
 
-    def _read(self, probs: Tensor) -> Reading:
+    def _read(self, probs: Tensor, domain: Domain | None) -> Reading:
         with torch.autocast(probs.device.type, enabled=False):  # sums of evidence are not for half precision
-            return self._read_exactly(probs)
+            return self._read_exactly(probs, domain)
 
-    def _read_exactly(self, probs: Tensor) -> Reading:
+    def _read_exactly(self, probs: Tensor, domain: Domain | None) -> Reading:
         before = self._state
         state = {name: tensor.to(probs) for name, tensor in before.items()}
         share = len(probs) / SAMPLES
@@ -181,7 +188,7 @@ class StreamPrior(OutputAdaptation):
 
         logs = probs.clamp_min(1e-12).log()[:, None]
         heated = (logs / temperature[:, None]).softmax(2)  # (B, R, C)
-        answered = torch.lerp(state["bias"], heated.mean(0), 1 - (1 - self.speed) ** share)
+        answered, biases = self._answered(state, heated, domain)
         even = 1 / self.num_classes
         bias = time.normalised(answered.clamp(even / MOST_BIAS, even * MOST_BIAS))
         likelihood = heated / bias
@@ -199,7 +206,7 @@ class StreamPrior(OutputAdaptation):
             **usual.after,
             **self._predicted(state, probs, answers, expected, keep),
             **self._overruled(state, logs, answers, labels, keep),
-            "bias": answered,
+            **biases,
             "raw": raw[-self.window :],
             "labels": remembered[-self.window :],
             "scale_evidence": evidence,
@@ -210,6 +217,31 @@ class StreamPrior(OutputAdaptation):
         mixed = weight[0] * probs + weight[1:] @ labels
         shift = (1 - weight[0]) * (1 - trust[0])
         return Reading(mixed, shift, time.normalised(weight[1:]) @ temperature, before, after)
+
+    def _answered(
+        self, state: Mapping[str, Tensor], heated: Tensor, domain: Domain | None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The mean of the answers (B, R, C) and of those before them in their domain; and the means of all domains.
+
+        Where a domain begins that has not been seen before, it is taken to be half as biased as the last one.
+        """
+        last = state["domain"].long()
+        biases, images = state["bias"], state["bias_images"]
+        place = last if domain is None else domain.place
+        bias, weighs = biases[place], images[place]
+        if domain is not None:
+            afresh = domain.begins & ~domain.returns
+            even = torch.full_like(bias, 1 / self.num_classes)
+            bias = torch.where(afresh, torch.lerp(even, biases[last], BIAS_LASTS), bias)
+            weighs = torch.where(afresh, BIAS_WEIGHS, weighs)
+        answered = torch.lerp(bias, heated.mean(0), len(heated) / (weighs + len(heated)))
+        here = torch.arange(MOST_DOMAINS, device=place.device) == place
+        longest = SAMPLES / max(self.speed, 1e-9)
+        return answered, {
+            "bias": torch.where(here[:, None, None], answered, biases),
+            "bias_images": torch.where(here, (weighs + len(heated)).clamp(max=longest), images),
+            "domain": place.to(images),
+        }
 
     def _usual(
         self, state: Mapping[str, Tensor], probs: Tensor, answers: Tensor, running: time.Running, keep: float

@@ -1,0 +1,111 @@
+"""Noticing that a stream has come to another domain, and whether it has been there before, by its images' looks."""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from grotta.functional.novelty import SIGNS, Usual, nothing_usual, novelty, signs, usual_after
+from grotta.nn.gated_bn import MOST_CLASSES, folded
+from grotta.outputs.base import MOST_DOMAINS, Domain
+
+FEW = 16  # images: fewer are no sample, and wait for those of the next batches
+
+
+class Sight(NamedTuple):
+    """What a batch looks like, with the images that waited for it."""
+
+    signs: Tensor  # (N, SIGNS)
+    size: int  # of the batch: the last rows
+    domain: Domain
+
+    @property
+    def waiting(self) -> int:
+        """How many images waited."""
+        return len(self.signs) - self.size
+
+
+class DomainWatch(nn.Module):
+    """Compares images with what is usual for their classes, without asking a network.
+
+    Colours, contrast, edges and detail tell one weather or camera from another, once it is known how they differ from
+    class to class. That is learned from the labels that a method gives. The last domains are remembered.
+
+    Args:
+        num_classes: beyond a hundred, classes share offsets.
+        **factory: device and dtype.
+    """
+
+    def __init__(self, num_classes: int, **factory: Any) -> None:
+        super().__init__()
+        classes = min(num_classes, MOST_CLASSES)
+        for name, value in nothing_usual(classes, torch.zeros((), **factory))._asdict().items():
+            self.register_buffer(name, value.clone())
+        self.register_buffer("waiting", torch.zeros(FEW - 1, SIGNS, **factory))
+        self.register_buffer("waiting_labels", torch.zeros(FEW - 1, classes, **factory))
+        self.register_buffer("waiting_images", torch.zeros((), dtype=torch.int64, device="cpu"))
+        # Of all domains that are remembered: what is usual there, of how many images, and when they were last seen.
+        self.register_buffer("means", torch.zeros(MOST_DOMAINS, SIGNS, **factory))
+        self.register_buffer("domain_images", torch.zeros(MOST_DOMAINS, **factory))
+        self.register_buffer("last_seen", torch.zeros(MOST_DOMAINS, **factory))
+        self.register_buffer("place", torch.zeros((), dtype=torch.int64, device=factory.get("device")))
+
+    @property
+    def usual(self) -> Usual:
+        """What is usual."""
+        return Usual(*(self.get_buffer(name) for name in Usual._fields))
+
+    def look(self, inputs: Tensor, labels: Tensor | None) -> Sight:
+        """What ``inputs`` (B, C, H, W) look like, whose probable classes are ``labels`` (B, K) if these are known."""
+        usual, place = self.usual, self.get_buffer("place")
+        seen = torch.cat([self.get_buffer("waiting")[: self._waits], signs(inputs.to(usual.mean.dtype))])
+        no = torch.zeros_like(place, dtype=torch.bool)
+        if len(seen) < FEW:
+            return Sight(seen, len(inputs), Domain(place, no, no))
+        labels = self._labels(labels, len(inputs))
+        begins = novelty(usual, seen, labels).is_another_domain(usual)
+        images, last_seen = self.get_buffer("domain_images"), self.get_buffer("last_seen")
+        others = usual._replace(mean=self.get_buffer("means"), images=images)
+        far = novelty(others, seen, labels)
+        is_here = torch.arange(MOST_DOMAINS, device=place.device) == place
+        fits = (images > 0) & ~is_here & ~far.is_another_domain(usual)
+        nearest = torch.where(fits, far.surprise, torch.inf).argmin()
+        oldest = torch.where(is_here, torch.inf, last_seen).argmin()
+        index = torch.where(begins, torch.where(fits.any(), nearest, oldest), place)
+        return Sight(seen, len(inputs), Domain(index, begins, begins & fits.any()))
+
+    def take(self, sight: Sight, labels: Tensor) -> None:
+        """Learn from a batch that was looked at, with the labels (B, K) that it was given."""
+        known = self._labels(labels, sight.size)
+        if len(sight.signs) < FEW:
+            self.get_buffer("waiting")[: len(known)] = sight.signs
+            self.get_buffer("waiting_labels")[: len(known)] = known
+            self.get_buffer("waiting_images").fill_(len(known))
+            return
+        place, begins, returns = sight.domain
+        usual = self.usual
+        usual = usual._replace(
+            mean=torch.where(returns, self.get_buffer("means")[place], usual.mean),
+            images=torch.where(begins, torch.where(returns, self.get_buffer("domain_images")[place], 0), usual.images),
+        )
+        after = usual_after(usual, sight.signs, known, begins)
+        for own, new in zip(self.usual, after):
+            own.copy_(new)
+        self.get_buffer("means")[place] = after.mean
+        self.get_buffer("domain_images")[place] = after.images
+        self.get_buffer("last_seen")[place] = self.get_buffer("last_seen").max() + 1
+        self.get_buffer("place").copy_(place)
+        self.get_buffer("waiting_images").zero_()
+
+    @property
+    def _waits(self) -> int:
+        return int(self.get_buffer("waiting_images"))
+
+    def _labels(self, labels: Tensor | None, size: int) -> Tensor:
+        """Those of all images that waited, and of a batch; an even mix, where they are not known."""
+        waiting = self.get_buffer("waiting_labels")
+        classes = waiting.shape[1]
+        own = folded(labels, classes, waiting.dtype)
+        if own is None:
+            own = waiting.new_full((size, classes), 1 / classes)
+        return torch.cat([waiting[: self._waits], own])
