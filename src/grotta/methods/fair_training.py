@@ -17,7 +17,9 @@ FEWEST = 16  # images in the memory: fewer are no sample
 CALM = 256  # images in a row without a sign that labels cluster, before a step; after each clear sign twice as many ...
 DOUBLED = 4  # ... but so many times at most
 CLEAR = 0.25  # how clearly labels cluster, if that is no chance and no new domain
-OVERRULED = 0.05  # of the answers: where their neighbours in time overrule more, labels cluster clearly
+OVERRULED = 0.1  # of the answers: where their neighbours in time overrule more, labels cluster clearly
+FADES = 0.75  # what is kept, from step to step, of the answers that this is a share of ...
+LEFT_ALONE = 192.0  # ... and so many are taken to have been left alone before the first
 BLOCK = 128  # images: answers with a block between them are far apart in time
 REMEMBERED = 0.95  # what is kept, from block to block, of the answers
 PULL = 0.01  # of the way back to the source, after every step ...
@@ -62,10 +64,11 @@ class FairTraining(nn.Module):
         self.origin = Origin(trained)
         self.memory = CSTU(SAMPLES, num_classes, lambda_u=0.0)
         # How often each class was the answer: before the last block, in it, and in this one; of pairs of these, how
-        # many are alike, and how many there are; and the answers that were overruled since the last step.
-        sizes = {"answered": num_classes, "last": num_classes, "block": num_classes, "alike": 2, "overruled": 1}
+        # many are alike, and how many there are; and how many answers were overruled lately, of how many.
+        sizes = {"answered": num_classes, "last": num_classes, "block": num_classes, "alike": 2, "overruled": 2}
         for name, size in sizes.items():
             self.register_buffer(name, torch.zeros(size, **factory))  # type: ignore[call-overload]
+        self.overruled[1] = LEFT_ALONE
         # Images since the last step, since the last sign of clusters and of the block; steps since the source; clear
         # signs of clusters; whether a step has failed.
         for name in ("images", "calm", "in_block", "steps", "signs", "failed"):
@@ -88,7 +91,8 @@ class FairTraining(nn.Module):
         """
         answers = probs.argmax(1)
         if said is not None:
-            self.overruled += (said.argmax(1) != answers).sum()
+            self.overruled[0] += (said.argmax(1) != answers).sum()
+        self.overruled[1] += len(answers)
         self.memory.add(images, answers, probs.new_zeros(len(probs)))
         self.block.add_(torch.bincount(answers, minlength=len(self.block)))
         self.images += len(images)
@@ -112,11 +116,11 @@ class FairTraining(nn.Module):
             inputs: (M, C, H, W), as the network takes them.
             clustered: how clearly, in [0, 1].
         """
-        clear = clustered > CLEAR or float(self.overruled) > OVERRULED * int(self.images)
+        clear = clustered > CLEAR or float(self.overruled[0] / self.overruled[1].clamp_min(1)) > OVERRULED
         calm = min(int(self.calm), 0) if clustered > 0 else int(self.calm + self.images)
         self.calm.fill_(calm)
         self.images.zero_()
-        self.overruled.zero_()
+        self.overruled.mul_(FADES)
         if clear:
             self.signs += 1
             self.calm.fill_(CALM - CALM * 2 ** min(int(self.signs), DOUBLED))
