@@ -426,8 +426,8 @@ def test_what_the_output_of_the_method_overrules_is_a_sign(monkeypatch):
     overrules = {"first": 0}
     refine = adapter.output.refine
 
-    def contrary(probs, features):
-        output = refine(probs, features)
+    def contrary(probs, features, domain):
+        output = refine(probs, features, domain)
         rolled = output.probs.clone()
         rolled[: overrules["first"]] = probs[: overrules["first"]].roll(1, 1)
         return Output(rolled, output.zeta, output.lam, output.numbers)

@@ -100,23 +100,101 @@ def test_where_a_new_domain_begins_the_record_keeps_what_waited():
     assert counts.renewed(torch.tensor(True), 9).images == counts.images
 
 
+def dark(images):
+    """The same pictures with less contrast."""
+    corrupted = grotta.data.corrupt(images.permute(0, 2, 3, 1).numpy(), "contrast")
+    return torch.as_tensor(corrupted).permute(0, 3, 1, 2)
+
+
+def told(adapter, images, size=64):
+    """In which batches the adapter says that a new domain begins."""
+    news = []
+    for x in images.split(size):
+        adapter(x)
+        news.append(float(adapter.last.extra["new_domain"]))
+    assert set(news) <= {0.0, 1.0}
+    return [i for i, new in enumerate(news) if new]
+
+
 @pytest.mark.parametrize("preset", ["paper", "fast", "lite"])
 def test_a_new_domain_is_told_and_at_once_the_readings_are_judged_anew(preset):
     images, _ = fashion(576)
     adapter = create("grotta+", grotta.models.create_model("fashion_resnet8", weights="bundled"), preset=preset)
-    for x in images.split(64)[:8]:
-        if adapter.experts < 4:
-            adapter.order.copy_(torch.tensor([3, 1, 0, 2]))  # the tracked reading is asked, or nothing tells
-        adapter(x)
-        assert adapter.last.extra.get("new_domain", 0) == 0
-    dark = grotta.data.corrupt(images[-64:].permute(0, 2, 3, 1).numpy(), "contrast")
-    adapter.order.copy_(torch.tensor([3, 1, 0, 2]))
+    assert told(adapter, images[:512]) == []
     counts = passes(adapter)
-    adapter(torch.as_tensor(dark).permute(0, 3, 1, 2))
-    assert adapter.last.extra["new_domain"] == 1
+    assert told(adapter, dark(images[512:])) == [0]
     assert all(counts.values())
     assert adapter.record.images == 64
     assert adapter.record.counts().weights()[SOURCE] < 0.1
+
+
+@pytest.mark.parametrize(("preset", "size"), [("paper", 20), ("paper", 64), ("fast", 5), ("lite", 1)])
+def test_a_new_domain_is_told_whatever_the_batches_and_old_ones_are_recognised(preset, size):
+    images, _ = fashion(960)
+    adapter = create("grotta+", grotta.models.create_model("fashion_resnet8", weights="bundled"), preset=preset)
+    places = []
+    for part in (images[:320], dark(images[320:480]), images[480:640], dark(images[640:800]), images[800:]):
+        first = told(adapter, part, size)
+        assert first == ([{1: 15, 5: 3}.get(size, 0)] if places else [])  # with sixteen images at hand
+        places.append(int(adapter.watch.place))
+    assert places == [0, 1, 0, 1, 0]
+    assert int(adapter.output.state_dict()["domain"]) == 0
+
+
+@pytest.mark.filterwarnings("ignore:method 'grotta")
+@pytest.mark.parametrize(
+    "options", [{}, {"train": False}, {"preset": "fast"}, {"preset": "lite"}, {"output": None}, {"output": "laplacian"}]
+)
+@pytest.mark.parametrize("network", ["group", "none", "no statistics", "batch"])
+def test_a_new_domain_is_told_of_any_network(network, options):
+    torch.manual_seed(0)
+    makes = {
+        "group": without_batch_norm,
+        "none": lambda: small_model(norm="none"),
+        "no statistics": without_statistics,
+        "batch": small_model,
+    }
+    adapter = create("grotta+", makes[network](), **options)
+    bright = torch.rand(256, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    assert told(adapter, bright) == []
+    assert told(adapter, bright / 4) == [0]
+    assert told(adapter, bright) == [0]
+
+
+def test_a_batch_of_one_known_class_is_no_new_domain():
+    images, labels = fashion(1400)
+    adapter = create("grotta+", grotta.models.create_model("fashion_resnet8", weights="bundled"))
+    assert told(adapter, images[:640]) == []
+    assert told(adapter, images[640:][labels[640:].argsort(stable=True)]) == []
+
+
+def test_what_is_only_answered_is_not_remembered():
+    images, _ = fashion(640)
+    adapter = create("grotta+", grotta.models.create_model("fashion_resnet8", weights="bundled"))
+    told(adapter, images[:512])
+    before = {name: tensor.clone() for name, tensor in adapter.watch.state_dict().items()}
+    adapter.answer(dark(images[512:576]))
+    after = adapter.watch.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert told(adapter, dark(images[576:])) == [0]
+
+
+def test_what_is_learned_late_counts_for_the_domain_that_it_was_answered_in():
+    images, _ = fashion(704)
+    adapter = create("grotta+", grotta.models.create_model("fashion_resnet8", weights="bundled"))
+    told(adapter, images[:512])
+    _, pending = adapter.answer(dark(images[512:576]))
+    told(adapter, images[576:640])
+    before = adapter.output.state_dict()
+    assert int(before["domain"]) == 0
+    adapter.learn_from(pending)
+    after = adapter.output.state_dict()
+    assert adapter.last.extra["new_domain"] == 1
+    assert int(after["domain"]) == int(adapter.watch.place) == 1
+    assert torch.equal(after["bias"][0], before["bias"][0])
+    assert not torch.equal(after["bias"][1], before["bias"][1])
+    assert told(adapter, images[640:]) == [0]
+    assert int(adapter.output.state_dict()["domain"]) == 0
 
 
 def test_a_reading_that_says_the_same_of_everything_is_not_relied_on():

@@ -8,6 +8,7 @@ import grotta
 from grotta import outputs
 from grotta.checks import batches, small_model
 from grotta.outputs import stream
+from grotta.outputs.base import MOST_DOMAINS, Domain
 
 NO_FEATURES = torch.zeros(0)
 
@@ -122,6 +123,143 @@ def test_observing_late_counts_from_the_state_that_is_there_then():
     straight(first, NO_FEATURES)
     straight(second, NO_FEATURES)
     assert same(late.state_dict(), straight.state_dict())
+
+
+def domain(place, *, begins=False, returns=False):
+    return Domain(torch.tensor(place), torch.tensor(begins), torch.tensor(returns))
+
+
+def read(adaptation, probs, domain):
+    """Answers of a batch from this domain, which is observed."""
+    output = adaptation.refine(probs, NO_FEATURES, domain=domain)
+    adaptation.observe(probs, NO_FEATURES, output)
+    return output.probs
+
+
+def biases_by_hand(batches, classes, *, longest=2048.0):
+    """The bias of each domain, (place, begins, returns) of each batch given; read at temperature 1."""
+    bias, weight, last = {}, {}, None
+    for probs, (place, begins, returns) in batches:
+        even = torch.full((classes,), 1 / classes, dtype=torch.float64)
+        if place not in bias or (begins and not returns):
+            bias[place] = even if last is None else (even + bias[last]) / 2
+            weight[place] = 512.0
+        total = weight[place] + len(probs)
+        bias[place] = (weight[place] * bias[place] + probs.double().sum(0)) / total
+        weight[place], last = min(total, longest), place
+    return bias
+
+
+NEW, BACK, ON = (True, False), (True, True), (False, False)
+
+
+@pytest.mark.parametrize(("speed", "longest"), [(1 / 32, 2048.0), (1 / 16, 1024.0), (0.5, 128.0)])
+def test_each_domain_has_a_bias_of_its_own(speed, longest):
+    """Domain 3 comes, comes back, and its place is then taken by another one."""
+    course = [(0, *ON)] * 3 + [(3, *NEW)] + [(3, *ON)] * 2 + [(0, *BACK), (3, *BACK), (1, *NEW), (3, *NEW), (3, *ON)]
+    _, probs = stream_of(64 * len(course), 5, run=64)
+    adaptation = outputs.create("stream", 5, temperatures=(1.0,), speed=speed)
+    batches = list(zip(probs.split(64), course))
+    for batch, (place, begins, returns) in batches:
+        read(adaptation, batch, domain(place, begins=begins, returns=returns))
+    found = adaptation.state_dict()["bias"]
+    assert found.shape == (MOST_DOMAINS, 1, 5)
+    expected = biases_by_hand(batches, 5, longest=longest)
+    for place in range(MOST_DOMAINS):
+        right = expected.get(place, torch.full((5,), 0.2, dtype=torch.float64))
+        torch.testing.assert_close(found[place, 0].double(), right, atol=1e-6, rtol=1e-5)
+    assert int(adaptation.state_dict()["domain"]) == 3
+
+
+def one_sided(n, of, classes=4, seed=0):
+    """Answers that favour a class."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(n, classes, generator=generator)
+    logits[:, of] += 2
+    return logits.softmax(1)
+
+
+def test_a_returning_domain_gets_its_own_bias_back_and_a_new_one_half_of_the_last():
+    adaptation = outputs.create("stream", 4)
+    for _ in range(20):
+        read(adaptation, one_sided(64, 0), domain(0))
+    first = adaptation.state_dict()["bias"][0]
+    assert bool((first[:, 0] > 0.3).all())
+    nothing = one_sided(1, 0) * 0 + 0.25  # one answer that says nothing
+    read(adaptation, nothing, domain(1, begins=True))
+    second = adaptation.state_dict()["bias"][1]
+    torch.testing.assert_close(second, ((first + 0.25) / 2 * 512 + 0.25) / 513)
+    for _ in range(20):
+        read(adaptation, one_sided(64, 3), domain(1))
+    assert torch.equal(adaptation.state_dict()["bias"][0], first)
+    read(adaptation, nothing, domain(0, begins=True, returns=True))
+    seen = 512 + 20 * 64
+    torch.testing.assert_close(adaptation.state_dict()["bias"][0], (first * seen + 0.25) / (seen + 1))
+
+
+def test_the_answers_are_read_in_the_light_of_the_bias_of_their_domain():
+    adaptation = outputs.create("stream", 4)
+    for place, of in ((0, 0), (1, 3)):
+        for i in range(20):
+            read(adaptation, one_sided(64, of, seed=i), domain(place, begins=i == 0))
+    doubtful = torch.tensor([[0.4, 0.1, 0.1, 0.4]]).repeat(16, 1)
+    back = [domain(place, begins=True, returns=True) for place in (0, 1)]
+    answers = [adaptation.refine(doubtful, NO_FEATURES, domain=there).numbers.reading for there in back]
+    first, second = (reading.after["labels"][-len(doubtful) :].mean((0, 1)) for reading in answers)
+    assert first[0] < second[0]  # where the first class is answered too often, it is the less likely
+    assert first[3] > second[3]
+
+
+def test_without_domains_there_is_one_bias():
+    _, probs = stream_of(320, 4)
+    plain, told, later = (outputs.create("stream", 4) for _ in range(3))
+    for batch in probs.split(64):
+        out = plain(batch, NO_FEATURES).probs
+        assert torch.equal(out, read(told, batch, domain(0)))
+        assert torch.equal(out, read(later, batch, None))
+    state = plain.state_dict()
+    assert same(state, told.state_dict())
+    assert same(state, later.state_dict())
+    assert not torch.allclose(state["bias"][0], torch.tensor(0.25), atol=1e-3)
+    assert bool((state["bias"][1:] == 0.25).all())
+    assert int(state["domain"]) == 0
+
+
+def test_who_stops_telling_domains_stays_in_the_last():
+    _, probs = stream_of(192, 4)
+    one, other = outputs.create("stream", 4), outputs.create("stream", 4)
+    for adaptation, last in ((one, domain(2)), (other, None)):
+        read(adaptation, probs[:64], domain(0))
+        read(adaptation, probs[64:128], domain(2, begins=True))
+        read(adaptation, probs[128:], last)
+    assert same(one.state_dict(), other.state_dict())
+
+
+def test_observing_late_counts_for_the_domain_that_was_told():
+    _, probs = stream_of(192, 4)
+    first, second, third = probs.split(64)
+    there = domain(5, begins=True)
+    late, straight = outputs.create("stream", 4), outputs.create("stream", 4)
+    for adaptation in (late, straight):
+        read(adaptation, first, domain(0))
+    answer = late.refine(third, NO_FEATURES, domain=there)
+    read(late, second, domain(0))
+    late.observe(third, NO_FEATURES, answer)
+    read(straight, second, domain(0))
+    read(straight, third, there)
+    assert same(late.state_dict(), straight.state_dict())
+    assert int(late.state_dict()["domain"]) == 5
+
+
+def test_biases_of_domains_are_saved_and_restored():
+    _, probs = stream_of(256, 4)
+    one, two = outputs.create("stream", 4), outputs.create("stream", 4)
+    read(one, probs[:64], domain(0))
+    read(one, probs[64:128], domain(7, begins=True))
+    two.load_state_dict(one.state_dict())
+    for batch, there in ((probs[128:192], domain(0, begins=True, returns=True)), (probs[192:], domain(3, begins=True))):
+        assert torch.equal(read(one, batch, there), read(two, batch, there))
+    assert same(one.state_dict(), two.state_dict())
 
 
 def test_saved_and_restored_goes_on_bit_for_bit():
