@@ -7,7 +7,9 @@ import torch
 import torch.nn.functional as F
 
 import grotta
+from grotta.checks import small_model
 from grotta.functional.novelty import SIGNS, signs
+from grotta.methods import create
 from grotta.methods.domain_watch import FEW, DomainWatch
 from grotta.nn.gated_bn import MOST_CLASSES
 from grotta.outputs.base import MOST_DOMAINS
@@ -308,3 +310,61 @@ def test_fashion_in_one_class_after_the_other_is_one_domain(fashion):
     order = labels[320:].argmax(1).argsort(stable=True)
     assert begun(show(watch, images[320:][order], labels[320:][order])) == []
     assert begun(show(watch, *(values[:64] for values in fashion["brightness"]))) == [(0, 1, False)]
+
+
+@pytest.mark.parametrize("sizes", [(8, 8), (3, 3), (15, 15), (8, 20), (20, 8)])
+@pytest.mark.parametrize("waiting", [0, 8])
+def test_small_batches_may_be_answered_before_others_are_learned(sizes, waiting):
+    adapter = create("grotta+", small_model())
+    if waiting:
+        adapter(torch.rand(waiting, 3, 16, 16))
+    pendings = [adapter.answer(torch.rand(n, 3, 16, 16))[1] for n in sizes]
+    for pending in pendings:
+        adapter.learn_from(pending)
+
+
+def test_a_small_batch_keeps_the_place_it_was_told():
+    watch = settled()
+    sight = watch.look(*pictures(8, seed=1))
+    place = int(sight.domain.place)
+    show(watch, *pictures(64, contrast=0.4, seed=2))
+    assert int(sight.domain.place) == place
+
+
+def test_a_batch_learned_late_does_not_write_another_domains_looks_into_its_place():
+    watch = settled()
+    images, labels = pictures(64, seed=1)
+    home = watch.means[0].clone()
+    sight = watch.look(images, labels)
+    show(watch, *pictures(320, contrast=0.4, seed=2))
+    watch.take(sight, labels)
+    torch.testing.assert_close(watch.means[0], home, atol=0.15, rtol=0)
+
+
+def test_learning_under_autocast_is_as_exact_as_without():
+    one, other = settled(), settled()
+    images, labels = pictures(64, seed=1)
+    sight = one.look(images, labels)
+    one.take(sight, labels)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        other.take(sight, labels)
+    for name in ("mean", "var", "offsets", "noise"):
+        torch.testing.assert_close(getattr(one, name), getattr(other, name), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [5, 8, 64])
+def test_a_new_domain_is_noticed_where_batches_are_learned_one_late(size):
+    watch = settled()
+    changed, labels = pictures(320, contrast=0.4, seed=1)
+    again, more = pictures(320, seed=2)
+    xs, ys = torch.cat([changed, again]).split(size), torch.cat([labels, more]).split(size)
+    waiting, places = [], []
+    for x, y in zip(xs, ys):
+        waiting.append((watch.look(x, y), y))
+        if len(waiting) > 1:
+            watch.take(*waiting.pop(0))
+        places.append(int(watch.place))
+    watch.take(*waiting.pop())
+    assert places[len(places) // 2 - 1] == 1
+    assert int(watch.place) == 0
+    torch.testing.assert_close(watch.means[0], settled().mean, atol=0.15, rtol=0)

@@ -57,12 +57,34 @@ class DomainWatch(nn.Module):
 
     def look(self, inputs: Tensor, labels: Tensor | None) -> Sight:
         """What ``inputs`` (B, C, H, W) look like, whose probable classes are ``labels`` (B, K) if these are known."""
-        usual, place = self.usual, self.get_buffer("place")
-        seen = torch.cat([self.get_buffer("waiting")[: self._waits], signs(inputs.to(usual.mean.dtype))])
+        own = signs(inputs.to(self.usual.mean.dtype))
+        return self._sight(own, self._labels(labels, len(own)))
+
+    def take(self, sight: Sight, labels: Tensor) -> Sight:
+        """Learn from a batch that was looked at, with the labels (B, K) that it was given; returns what was learned.
+
+        That is the sight itself, unless others have been learned since and other images wait: then it is looked at
+        once more.
+        """
+        with torch.autocast(labels.device.type, enabled=False):
+            known = self._labels(labels, sight.size)
+            if sight.waiting != self._waits:
+                sight = self._sight(sight.signs[sight.waiting :], known)
+            if len(sight.signs) >= FEW:
+                self._learn(sight.signs, known, sight.domain)
+                return sight
+            self.get_buffer("waiting")[: len(known)] = sight.signs
+            self.get_buffer("waiting_labels")[: len(known)] = known
+            self.get_buffer("waiting_images").fill_(len(known))
+            return sight
+
+    def _sight(self, own: Tensor, labels: Tensor) -> Sight:
+        """Of a batch with the signs ``own``, and those that wait; ``labels`` are of all of them."""
+        usual, place = self.usual, self.get_buffer("place").clone()
+        seen = torch.cat([self.get_buffer("waiting")[: self._waits], own])
         no = torch.zeros_like(place, dtype=torch.bool)
         if len(seen) < FEW:
-            return Sight(seen, len(inputs), Domain(place, no, no))
-        labels = self._labels(labels, len(inputs))
+            return Sight(seen, len(own), Domain(place, no, no))
         begins = novelty(usual, seen, labels).is_another_domain(usual)
         images, last_seen = self.get_buffer("domain_images"), self.get_buffer("last_seen")
         others = usual._replace(mean=self.get_buffer("means"), images=images)
@@ -72,23 +94,18 @@ class DomainWatch(nn.Module):
         nearest = torch.where(fits, far.surprise, torch.inf).argmin()
         oldest = torch.where(is_here, torch.inf, last_seen).argmin()
         index = torch.where(begins, torch.where(fits.any(), nearest, oldest), place)
-        return Sight(seen, len(inputs), Domain(index, begins, begins & fits.any()))
+        return Sight(seen, len(own), Domain(index, begins, begins & fits.any()))
 
-    def take(self, sight: Sight, labels: Tensor) -> None:
-        """Learn from a batch that was looked at, with the labels (B, K) that it was given."""
-        known = self._labels(labels, sight.size)
-        if len(sight.signs) < FEW:
-            self.get_buffer("waiting")[: len(known)] = sight.signs
-            self.get_buffer("waiting_labels")[: len(known)] = known
-            self.get_buffer("waiting_images").fill_(len(known))
-            return
-        place, begins, returns = sight.domain
+    def _learn(self, seen: Tensor, known: Tensor, domain: Domain) -> None:
+        place = domain.place
+        begins = place != self.get_buffer("place")
+        returns = begins & (domain.returns | ~domain.begins)
         usual = self.usual
         usual = usual._replace(
             mean=torch.where(returns, self.get_buffer("means")[place], usual.mean),
             images=torch.where(begins, torch.where(returns, self.get_buffer("domain_images")[place], 0), usual.images),
         )
-        after = usual_after(usual, sight.signs, known, begins)
+        after = usual_after(usual, seen, known, begins)
         for own, new in zip(self.usual, after):
             own.copy_(new)
         self.get_buffer("means")[place] = after.mean

@@ -67,8 +67,8 @@ class GRoTTAPlus(Adapter):
     Their log-probabilities are averaged, each weighted by how far it can be relied on (:class:`TrackRecord`): an expert
     must tell something (not the same about every image), must be sure, and must be constant where labels cluster in
     time. A reading that fails loses its weight within a few batches, and on clean images the source model leads. When
-    the first norm layer sees a new domain, what was known of the readings is forgotten at once. The answer is then
-    read in the light of its neighbours in time (``output="stream"``).
+    the images look like another domain (:class:`DomainWatch`), what was known of the readings is forgotten at once. The
+    answer is then read in the light of its neighbours in time (``output="stream"``).
 
     What its labels explain of a batch is not taken for a new domain: the tracked statistics are corrected by the mean
     of each class, which is learned from the method's own answers.
@@ -90,8 +90,8 @@ class GRoTTAPlus(Adapter):
         **options: those of :class:`grotta.methods.Adapter`.
 
     ``adapter.last.extra`` has ``estimated_accuracy`` (the mean confidence of the answers), ``source_accuracy`` (of the
-    untouched model: how often it agrees with them), ``source_weight``, the output's ``shift`` and ``temperature``, and,
-    where the tracked reading was asked, ``new_domain``: 1 when the pictures have suddenly changed, else 0.
+    untouched model: how often it agrees with them), ``source_weight``, the output's ``shift`` and ``temperature``, and
+    ``new_domain``: 1 when the images have suddenly changed, to what was never seen or to what was seen before, else 0.
 
     >>> pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
     >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), pool, nn.Linear(8, 5))
@@ -201,8 +201,9 @@ class GRoTTAPlus(Adapter):
         seen = prediction.extra
         assert isinstance(seen, Seen)
         assert seen.sight is not None
-        self.watch.take(seen.sight, probs)
-        news = {"new_domain": seen.sight.domain.begins.to(self.wide)}
+        sight = self.watch.take(seen.sight, probs)
+        seen = seen._replace(sight=sight)
+        news = {"new_domain": sight.domain.begins.to(self.wide)}
         if self.single:
             return Learned(numbers=news)
         probes = self.asks_all or self._time_to_ask(prediction.logits, seen)

@@ -230,7 +230,7 @@ class StreamPrior(OutputAdaptation):
         place = last if domain is None else domain.place
         bias, weighs = biases[place], images[place]
         if domain is not None:
-            afresh = domain.begins & ~domain.returns
+            afresh = domain.begins & ~domain.returns & (place != last)
             even = torch.full_like(bias, 1 / self.num_classes)
             bias = torch.where(afresh, torch.lerp(even, biases[last], BIAS_LASTS), bias)
             weighs = torch.where(afresh, BIAS_WEIGHS, weighs)
