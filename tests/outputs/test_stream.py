@@ -340,3 +340,16 @@ def test_a_long_stretch_of_one_class_is_forgotten_soon():
 def test_double_stays_double():
     _, probs = stream_of(128, 4)
     assert answers_of(outputs.create("stream", 4), probs.double()).dtype == torch.float64
+
+
+def test_answers_as_they_came_are_judged_by_rows_of_the_confusion_as_those_that_are_read():
+    classes = 2 * stream.BUCKETS
+    adaptation = stream.StreamPrior(classes)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(8):  # labels in random order, so reading explains nothing
+        answers = torch.randint(classes, (64,), generator=generator)
+        probs = torch.full((64, classes), 0.4 / (classes - 1)).scatter_(1, answers[:, None], 0.6)
+        adaptation(probs, probs)
+    state = adaptation.state_dict()
+    explained = state["answer_evidence"][0] - state["unread_evidence"]
+    assert float(explained) < 64 * np.log(2)  # asked for the class itself, it would be more with each batch

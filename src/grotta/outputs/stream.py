@@ -256,7 +256,9 @@ class StreamPrior(OutputAdaptation):
         pays = (keep * state["usual_evidence"] + gained).clamp(-MOST_SHIFT, MOST_SHIFT)
         base = time.normalised(torch.lerp(torch.full_like(mean, 1 / classes), mean, pays.sigmoid()))
         mixes = time.running_mix(torch.lerp(base, state["usual"], pays.sigmoid()), probs, running)
-        foreseen = ((1 - SURPRISE) * mixes + SURPRISE / classes).gather(1, answers[:, None]).log().sum()
+        # In rows of the confusion, as readers explain them: which of its classes it was is asked of neither.
+        mixes, answers = _bucketed(mixes[:, None])[:, 0], answers % BUCKETS
+        foreseen = ((1 - SURPRISE) * mixes + SURPRISE / mixes.shape[1]).gather(1, answers[:, None]).log().sum()
         unread = keep * state["unread_evidence"] + foreseen
         return Usual(base, {"usual": mean, "usual_evidence": pays, "seen": seen, "unread_evidence": unread})
 
