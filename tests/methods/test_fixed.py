@@ -32,7 +32,7 @@ def test_adapters_of_one_model_share_them():
 
 def test_they_are_no_state_and_hold_nothing_of_their_own():
     adapter = create("grotta+", small_model(), train=True)
-    parts = {"tracked", "trainer", "record", "order", "watched", "probed"}
+    parts = {"tracked", "trainer", "record", "order", "watch", "watched", "probed"}
     assert {name.split(".")[0] for name in adapter._own} == parts
     for name in FIXED:
         assert storages(getattr(adapter, name)) <= storages(adapter.model)
