@@ -353,3 +353,9 @@ def test_answers_as_they_came_are_judged_by_rows_of_the_confusion_as_those_that_
     state = adaptation.state_dict()
     explained = state["answer_evidence"][0] - state["unread_evidence"]
     assert float(explained) < 64 * np.log(2)  # asked for the class itself, it would be more with each batch
+
+
+def test_without_speed_no_bias_is_learned():
+    adaptation = stream.StreamPrior(3, speed=0)
+    adaptation(torch.tensor([[0.8, 0.1, 0.1]]).repeat(64, 1))
+    assert adaptation.state_dict()["bias"].eq(1 / 3).all()

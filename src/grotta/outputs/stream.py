@@ -74,7 +74,7 @@ class StreamPrior(OutputAdaptation):
     Args:
         num_classes: of the predictions.
         temperatures: one reader for each.
-        speed: of the running mean of the answers of a domain in the long run, per 64 samples.
+        speed: of the running mean of the answers of a domain in the long run, per 64 samples; 0: no bias is learned.
         scales: time scales in samples.
         bases: how many samples the mix that does not change is worth, beside the neighbours; one kernel for each of
             these and each time scale.
@@ -234,9 +234,9 @@ class StreamPrior(OutputAdaptation):
             even = torch.full_like(bias, 1 / self.num_classes)
             bias = torch.where(afresh, torch.lerp(even, biases[last], BIAS_LASTS), bias)
             weighs = torch.where(afresh, BIAS_WEIGHS, weighs)
-        answered = torch.lerp(bias, heated.mean(0), len(heated) / (weighs + len(heated)))
+        answered = torch.lerp(bias, heated.mean(0), len(heated) / (weighs + len(heated))) if self.speed else bias
         here = torch.arange(MOST_DOMAINS, device=place.device) == place
-        longest = SAMPLES / max(self.speed, 1e-9)
+        longest = SAMPLES / self.speed if self.speed else BIAS_WEIGHS
         return answered, {
             "bias": torch.where(here[:, None, None], answered, biases),
             "bias_images": torch.where(here, (weighs + len(heated)).clamp(max=longest), images),
