@@ -9,7 +9,8 @@ from torch import Tensor
 from grotta.nn.gate import Observation
 from grotta.nn.statistics import channel_statistics, per_channel
 
-_WIDE = 512  # channels: fewer are not enough to keep a processor busy that adds up row by row
+# Channels: fewer are not enough to keep a processor busy that adds up row by row, for a variance and for a sum.
+_WIDE, _WIDE_SUMS = 1024, 64
 
 
 class Shown(NamedTuple):
@@ -33,30 +34,59 @@ def shown_by(x: Tensor, dtype: torch.dtype) -> Shown:
     (4.0, 5.0, 4.0, [2.0, 6.0])
     """
     x = x.detach()
-    images = x.mean(list(range(2, x.ndim)), dtype=dtype) if x.ndim > 2 else x.to(dtype)
-    mean = images.mean(0)
-    between = (images - mean).square_().mean(0)
-    var = between if x.ndim == 2 else _variance(x, mean)
+    rows = _rows(x)
+    if x.ndim == 2:
+        images = x.to(dtype)
+    elif rows is not None:
+        images = _means_of_rows(rows, len(x), dtype)
+    else:
+        images = x.mean(list(range(2, x.ndim)), dtype=dtype)
+    mean, between = channel_statistics(images)
+    var = between if x.ndim == 2 else _variance(x, rows, mean)
     return Shown(mean, var, between, images)
 
 
-def _variance(x: Tensor, mean: Tensor) -> Tensor:
-    """The biased variance of every channel of ``x`` (B, C, ...), whose mean is known.
+def _rows(x: Tensor) -> Tensor | None:
+    """A view (N, C) of ``x`` (B, C, H, W) on a CPU in channels_last, position by position; of another, None."""
+    if x.ndim != 4 or x.device.type != "cpu" or not x.is_contiguous(memory_format=torch.channels_last):
+        return None
+    return x.permute(0, 2, 3, 1).view(-1, x.shape[1])
+
+
+def _abreast(count: int, channels: int, wide: int) -> int:
+    """How many of ``count`` rows to put side by side, as if they were one with ``wide`` channels."""
+    return math.gcd(count, max(wide // channels, 1))
+
+
+def _means_of_rows(rows: Tensor, images: int, dtype: torch.dtype) -> Tensor:
+    """The means (B, C) of images whose positions are ``rows`` (N, C), one image after the other."""
+    channels, positions = rows.shape[1], len(rows) // images
+    abreast = _abreast(positions, channels, _WIDE_SUMS)
+    sums = rows.view(images, -1, abreast * channels).sum(1, dtype=dtype)
+    if abreast > 1:
+        sums = sums.view(images, abreast, channels).sum(1)
+    return sums.div_(positions)
+
+
+def _variance(x: Tensor, rows: Tensor | None, mean: Tensor) -> Tensor:
+    """The biased variance of every channel of ``x`` (B, C, ...), whose mean is known, and whose rows may be.
 
     Which of three ways is fastest differs by a factor of three and more, with the device and the memory format.
     """
     if x.device.type != "cpu":
         return channel_statistics(x)[1].to(mean.dtype)
-    if x.ndim == 4 and x.is_contiguous(memory_format=torch.channels_last):
-        return _variance_of_rows(x.permute(0, 2, 3, 1).flatten(0, 2), mean)
+    if rows is not None:
+        return _variance_of_rows(rows, mean)
     dims = [d for d in range(x.ndim) if d != 1]
     return (x - per_channel(mean, x)).square_().mean(dims, dtype=mean.dtype)
 
 
 def _variance_of_rows(rows: Tensor, mean: Tensor) -> Tensor:
-    """The same of (N, C), several rows side by side as if they were one with more channels."""
+    """The same of ``rows`` (N, C)."""
     channels = rows.shape[1]
-    abreast = math.gcd(len(rows), max(_WIDE // channels, 1))
-    means, variances = (v.view(abreast, channels) for v in channel_statistics(rows.view(-1, abreast * channels)))
-    apart = means - mean
-    return torch.addcmul(variances, apart, apart).mean(0).to(mean.dtype)
+    abreast = _abreast(len(rows), channels, _WIDE)
+    means, variances = channel_statistics(rows.view(-1, abreast * channels))
+    if abreast == 1:
+        return variances.to(mean.dtype)
+    apart = means.view(abreast, channels) - mean
+    return torch.addcmul(variances.view(abreast, channels), apart, apart).mean(0).to(mean.dtype)
