@@ -59,11 +59,14 @@ def test_neighbours_weigh_by_distance_and_never_themselves(past, batch, scale):
     for i in range(batch):
         nothing = [0.0] * (past + batch)
         expected = kernel_mean(i, past, batch, scale, one_hot.tolist(), nothing)
-        torch.testing.assert_close(around[0, i], torch.tensor(expected, dtype=DOUBLE))
+        torch.testing.assert_close(around[1, i, 1:], torch.tensor(expected, dtype=DOUBLE))
         expected = kernel_mean(i, past, batch, scale, one_hot.tolist(), nothing, causal=True)
-        torch.testing.assert_close(before[0, i], torch.tensor(expected, dtype=DOUBLE))
-        assert around[0, i, past + i] == 0
-        assert bool((before[0, i, past + i :] == 0).all())
+        torch.testing.assert_close(before[1, i, 1:], torch.tensor(expected, dtype=DOUBLE))
+        assert around[1, i, 1 + past + i] == 0
+        assert bool((before[1, i, 1 + past + i :] == 0).all())
+    for kernels in (around, before):
+        torch.testing.assert_close(kernels.sum(2), torch.ones(2, batch, dtype=DOUBLE))
+        torch.testing.assert_close(kernels[0, :, 0], torch.ones(batch, dtype=DOUBLE))
 
 
 @pytest.mark.parametrize("past", [0, 5])
@@ -71,7 +74,7 @@ def test_neighbours_weigh_by_distance_and_never_themselves(past, batch, scale):
 def test_mix_is_the_kernel_mean_of_the_labels_around(past, batch):
     s = a_stream(past, batch)
     labels = torch.cat([s["past"], sp.normalised(s["likelihood"])])
-    mix = sp.local_mix(s["weights"], s["trust"], labels, s["base"])
+    mix = sp.local_mix(sp.trusted(s["weights"], s["trust"]), labels, s["base"])
     torch.testing.assert_close(mix.sum(2), torch.ones(batch, 2, dtype=DOUBLE))
     for i in range(batch):
         for reader in range(2):
@@ -81,7 +84,7 @@ def test_mix_is_the_kernel_mean_of_the_labels_around(past, batch):
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_labels_settle_as_in_the_loop(rounds):
     s = a_stream()
-    settled = sp.settle_labels(s["likelihood"], s["weights"], s["trust"], s["past"], s["base"], rounds)
+    settled = sp.settle_labels(s["likelihood"], sp.trusted(s["weights"], s["trust"]), s["past"], s["base"], rounds)
     labels = s["likelihood"] / s["likelihood"].sum(2, keepdim=True)
     for _ in range(rounds):
         known = torch.cat([s["past"], labels])
@@ -99,12 +102,13 @@ def test_with_one_mix_for_all_each_round_raises_its_likelihood(batch, classes, s
     """Weights that do not depend on time make a round the EM step for the proportions of a mixture."""
     generator = torch.Generator().manual_seed(seed)
     likelihood = rows(generator, batch, 1, classes)
-    flat = torch.full((1, batch, batch), 1 / batch, dtype=DOUBLE)
-    none, trust = torch.zeros(0, 1, classes, dtype=DOUBLE), torch.tensor([0.0, 1.0], dtype=DOUBLE)
+    flat = torch.full((batch, 1 + batch), 1 / batch, dtype=DOUBLE)
+    flat[:, 0] = 0  # nothing is left for the base
+    none = torch.zeros(0, 1, classes, dtype=DOUBLE)
     base = torch.full((1, classes), 1 / classes, dtype=DOUBLE)
     scores = []
     for rounds in range(6):
-        mix = sp.settle_labels(likelihood, flat, trust, none, base, rounds)[:, 0].mean(0)
+        mix = sp.settle_labels(likelihood, flat, none, base, rounds)[:, 0].mean(0)
         scores.append((likelihood[:, 0] @ mix).log().sum().item())
     assert all(after >= before - 1e-9 for before, after in itertools.pairwise(scores))
 
@@ -112,7 +116,7 @@ def test_with_one_mix_for_all_each_round_raises_its_likelihood(batch, classes, s
 def test_rounds_settle():
     s = a_stream(past=20, batch=16)
     late, later = (
-        sp.settle_labels(s["likelihood"], s["weights"], s["trust"], s["past"], s["base"], rounds) for rounds in (60, 61)
+        sp.settle_labels(s["likelihood"], sp.trusted(s["weights"], s["trust"]), s["past"], s["base"], rounds) for rounds in (60, 61)
     )
     torch.testing.assert_close(late, later, atol=1e-5, rtol=0)
 

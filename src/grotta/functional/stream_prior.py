@@ -10,9 +10,12 @@ _TINY = 1e-12
 
 
 class Neighbours(NamedTuple):
-    """How much each of n remembered samples and B new ones says about each new one; (S, B, n + B) for S kernels."""
+    """How much the base mix, n remembered samples and B new ones say about each new one; (1 + S, B, 1 + n + B).
 
-    around: Tensor  # both directions, its own answer left out; rows sum to less than 1, the rest is for the base mix
+    Rows sum to 1, and their first entry is for the base mix. Before the S kernels comes one that is that mix alone.
+    """
+
+    around: Tensor  # both directions, its own answer left out
     before: Tensor  # the past alone
 
 
@@ -23,8 +26,10 @@ def time_neighbours(past: int, batch: int, scales: Tensor, bases: Tensor | None 
     ``bases`` it is worth one.
 
     >>> weights = time_neighbours(past=1, batch=2, scales=torch.tensor([1.0]))
-    >>> weights.around[0, 0], weights.before[0, 0]  # of the first new sample: the past one, itself, the one after it
-    (tensor([0.2119, 0.0000, 0.2119]), tensor([0.2689, 0.0000, 0.0000]))
+    >>> weights.around[1, 0]  # of the first new sample: the base mix, the past one, itself, the one after it
+    tensor([0.5761, 0.2119, 0.0000, 0.2119])
+    >>> weights.before[1, 0]
+    tensor([0.7311, 0.2689, 0.0000, 0.0000])
     """
     position = torch.arange(past + batch, device=scales.device, dtype=scales.dtype)
     distance = position[past:, None] - position[None, :]
@@ -33,40 +38,43 @@ def time_neighbours(past: int, batch: int, scales: Tensor, bases: Tensor | None 
     left = torch.ones_like(scales[:1]) if bases is None else bases
     left = left[:, None, None, None]
     around, before = (one / (one.sum(2, keepdim=True) + left) for one in (kernel, causal))
-    return Neighbours(around.flatten(0, 1), before.flatten(0, 1))
+    return Neighbours(_with_base(around.flatten(0, 1)), _with_base(before.flatten(0, 1)))
 
 
-def local_mix(weights: Tensor, trust: Tensor, labels: Tensor, base: Tensor) -> Tensor:
+def _with_base(kernels: Tensor) -> Tensor:
+    """Kernels (S, B, n) with what they leave for the base mix before them, and a first one that leaves all."""
+    kernels = torch.cat([torch.zeros_like(kernels[:1]), kernels])
+    return torch.cat([1 - kernels.sum(2, keepdim=True), kernels], 2)
+
+
+def trusted(weights: Tensor, trust: Tensor) -> Tensor:
+    """One kernel (B, 1 + n) of all those that :func:`time_neighbours` gives, as far as each is trusted.
+
+    ``trust`` is (1 + S,) and sums to 1: of the mix that does not change, then of each time scale.
+    """
+    return (trust @ weights.flatten(1)).view(weights.shape[1:])
+
+
+def local_mix(kernel: Tensor, labels: Tensor, base: Tensor) -> Tensor:
     """The mix of labels around each new sample: (B, R, C) for R readers.
 
     Args:
-        weights: (S, B, n), as :func:`time_neighbours` gives them.
-        trust: (1 + S,), sums to 1: of the mix that does not change, then of each time scale.
+        kernel: (B, 1 + n), as :func:`trusted` gives it.
         labels: (n, R, C), of the remembered and the new samples.
         base: (R, C), the mix that does not change.
     """
-    kernel = _trusted(weights, trust)
-    return (kernel @ labels.flatten(1)).view(-1, *base.shape) + (1 - kernel.sum(1))[:, None, None] * base
+    return (kernel @ torch.cat([base[None], labels]).flatten(1)).view(-1, *base.shape)
 
 
-def _trusted(weights: Tensor, trust: Tensor) -> Tensor:
-    """One kernel (B, n) of those of all time scales, as far as each is trusted."""
-    return (trust[1:] @ weights.flatten(1)).view(weights.shape[1:])
-
-
-def settle_labels(
-    likelihood: Tensor, weights: Tensor, trust: Tensor, past: Tensor, base: Tensor, rounds: int
-) -> Tensor:
+def settle_labels(likelihood: Tensor, kernel: Tensor, past: Tensor, base: Tensor, rounds: int) -> Tensor:
     """Labels Z (B, R, C) with Z_i proportional to likelihood_i times the mix that the Z around i make.
 
     A round has the form of a step of expectation maximisation for the locally weighted mix: given Z, the kernel mean is
     the mix with the largest local likelihood; given the mix, Z is the posterior. It is exactly that where all samples
     share one mix; where mixes differ, sample j is read with its own mix and not with that of its neighbour i.
     """
-    # What does not change from round to round is computed once: the past, and the base.
-    both = _trusted(weights, trust)
-    known = both[:, : len(past)] @ past.flatten(1) + (1 - both.sum(1))[:, None] * base.flatten()
-    kernel = both[:, len(past) :]
+    known = torch.cat([base[None], past]).flatten(1)  # what does not change from round to round is computed once
+    known, kernel = kernel[:, : len(known)] @ known, kernel[:, len(known) :]
     labels = normalised(likelihood)
     for _ in range(rounds):
         labels = normalised(likelihood * torch.addmm(known, kernel, labels.flatten(1)).view_as(labels))
@@ -80,13 +88,35 @@ def scale_evidence(likelihood: Tensor, weights: Tensor, raw: Tensor, base: Tenso
 
     Args:
         likelihood: (B, C).
-        weights: (S, B, n), as :func:`time_neighbours` gives them.
+        weights: (1 + S, B, 1 + n), as :func:`time_neighbours` gives them.
         raw: (n, C), unrefined answers of the remembered and the new samples.
         base: (C,), the mix that does not change.
     """
-    mix = weights @ raw + (1 - weights.sum(2))[:, :, None] * base
-    none = (likelihood @ base).clamp_min(_TINY).log()
-    return ((likelihood * mix).sum(2).clamp_min(_TINY).log() - none).sum(1)
+    mix = weights @ torch.cat([base[None], raw])
+    foreseen = (likelihood * mix).sum(2).clamp_min(_TINY).log()
+    return (foreseen[1:] - foreseen[0]).sum(1)
+
+
+def heated(logs: Tensor, heats: Tensor) -> Tensor:
+    """Answers at several temperatures: log-probabilities (B, C) and ``heats`` (R,) to probabilities (B, R, C).
+
+    >>> heated(torch.tensor([[0.8, 0.2]]).log(), torch.tensor([1.0, 2.0]))
+    tensor([[[0.8000, 0.2000],
+             [0.6667, 0.3333]]])
+    """
+    # With the samples side by side: a softmax over few numbers that are neighbours in memory takes ten times as long.
+    return (logs.T.contiguous() / heats[:, None, None]).softmax(1).permute(2, 0, 1).contiguous()
+
+
+def heated_confidence(logs: Tensor, heats: Tensor) -> Tensor:
+    """The largest of these probabilities alone; (R, B).
+
+    >>> heated_confidence(torch.tensor([[0.8, 0.2]]).log(), torch.tensor([1.0, 2.0]))
+    tensor([[0.8000],
+            [0.6667]])
+    """
+    below = (logs - logs.amax(1, keepdim=True)).T.contiguous()
+    return (below / heats[:, None, None]).exp().sum(1).reciprocal()
 
 
 class Running(NamedTuple):
@@ -128,7 +158,7 @@ def answer_evidence(mix: Tensor, answers: Tensor, confusion: Tensor) -> Tensor:
         answers: class indices.
         confusion: (R, C, C), row y: how the network answers samples of label y; rows sum to 1.
     """
-    columns = confusion[:, :, answers].permute(2, 0, 1)  # (B, R, C)
+    columns = confusion.index_select(2, answers).permute(2, 0, 1)  # (B, R, C)
     return (mix * columns).sum(2).clamp_min(_TINY).log().sum(0)
 
 
@@ -144,9 +174,11 @@ def matching_heat(target: Tensor, heats: Tensor, confidence: Tensor) -> Tensor:
     tensor([2., 1.])
     """
     place = torch.searchsorted(-confidence, -target).clamp(1, len(heats) - 1)
-    above, below = confidence[place - 1], confidence[place]
+    known = torch.stack([confidence, heats.log()])
+    above, cool = known.index_select(1, place - 1)
+    below, hot = known.index_select(1, place)
     share = ((above - target) / (above - below).clamp_min(_TINY)).clamp(0, 1)
-    return torch.lerp(heats[place - 1].log(), heats[place].log(), share).exp()
+    return torch.lerp(cool, hot, share).exp()
 
 
 def unsuspected(confidence: Tensor, kept: Tensor) -> Tensor:

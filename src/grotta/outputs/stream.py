@@ -198,9 +198,10 @@ class StreamPrior(OutputAdaptation):
         evidence[1:] += gain - SHIFT_COSTS * math.log(self.num_classes) * share
         evidence[1:] = _bounded(evidence[1:], MOST_SHIFT)
         trust = evidence.softmax(0)
-        labels = time.settle_labels(likelihood, neighbours.around, trust, state["labels"], bias, self.rounds)
+        around, past = time.trusted(neighbours.around, trust), time.trusted(neighbours.before, trust)
+        labels = time.settle_labels(likelihood, around, state["labels"], bias, self.rounds)
         remembered = torch.cat([state["labels"], labels])
-        expected = time.local_mix(neighbours.before, trust, remembered, state["usual"].expand_as(bias))
+        expected = time.local_mix(past, remembered, state["usual"].expand_as(bias))
 
         after = {
             **usual.after,
