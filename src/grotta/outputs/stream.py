@@ -186,8 +186,8 @@ class StreamPrior(OutputAdaptation):
         answers = probs.argmax(1)
         usual = self._usual(state, probs, answers, running, keep)
 
-        logs = probs.clamp_min(1e-12).log()[:, None]
-        heated = (logs / temperature[:, None]).softmax(2)  # (B, R, C)
+        logs = probs.clamp_min(1e-12).log()
+        heated = time.heated(logs, temperature)  # (B, R, C)
         answered, biases = self._answered(state, heated, domain)
         even = 1 / self.num_classes
         bias = time.normalised(answered.clamp(even / MOST_BIAS, even * MOST_BIAS))
@@ -284,15 +284,13 @@ class StreamPrior(OutputAdaptation):
 
         It is asked at the heat at which the answers are as sure, on average, as a reader finds them right.
         """
-        rows = torch.arange(len(logs), device=logs.device)
         heats = self._constant("heats", HEATS, logs)
-        kept = labels[rows, :, answers]  # (B, R)
-        confidence = keep * state["confidence"] + (logs / heats[:, None]).softmax(2)[rows, :, answers].sum(0)
+        kept = labels.gather(2, answers[:, None, None].expand(-1, labels.shape[1], 1))[:, :, 0]  # (B, R)
+        confidence = keep * state["confidence"] + time.heated_confidence(logs, heats).sum(1)
         all_kept = keep * state["kept"] + kept.sum(0)
         samples = keep * state["samples"] + len(logs)
         heat = time.matching_heat(all_kept / samples, heats, confidence / samples)
-        believed = (logs / heat[:, None]).softmax(2)[rows, :, answers]
-        unsuspected = keep * state["unsuspected"] + time.unsuspected(believed, kept)
+        unsuspected = keep * state["unsuspected"] + time.unsuspected(time.heated_confidence(logs, heat).T, kept)
         return {"unsuspected": unsuspected, "confidence": confidence, "kept": all_kept, "samples": samples}
 
     def _read_evidence(self, state: Mapping[str, Tensor]) -> Tensor:
