@@ -28,8 +28,9 @@ def imbalance_score(probs: Tensor) -> Tensor:
     batch, classes = probs.shape
     kept = min(batch, classes)
     labels = probs.argmax(dim=1)
-    counts = labels.new_zeros(classes).index_add_(0, labels, torch.ones_like(labels))
+    ones = probs.new_ones(batch, dtype=torch.float64)
+    counts = ones.new_zeros(classes).index_add_(0, labels, ones)
     # At most R classes occur, so the R largest values hold the whole histogram, their sum is 1 and
-    # zeta^2 = sum q^2 - 1/R. In whole numbers this is exact: balanced predictions give 0, not rounding noise.
-    excess = counts.square().sum() * kept - batch * batch
-    return (excess.double() / (kept * batch * batch)).sqrt()
+    # zeta^2 = sum q^2 - 1/R. With whole numbers this is exact: balanced predictions give 0, not rounding noise.
+    excess = counts.dot(counts) * kept - batch * batch
+    return (excess / (kept * batch * batch)).sqrt()

@@ -117,6 +117,7 @@ class StreamPrior(OutputAdaptation):
         self.rounds = check_whole("rounds", rounds, at_least=1)
         self.forgetting = check_in_unit_interval("forgetting", forgetting)
         self._constants: dict[str, Tensor] = {}
+        self._first_confusion = _first_confusion(min(num_classes, BUCKETS))
         self._kernels: tuple[tuple[object, ...], time.Neighbours, time.Running] | None = None
         self.reset()
 
@@ -258,7 +259,7 @@ class StreamPrior(OutputAdaptation):
         base = time.normalised(torch.lerp(torch.full_like(mean, 1 / classes), mean, pays.sigmoid()))
         mixes = time.running_mix(torch.lerp(base, state["usual"], pays.sigmoid()), probs, running)
         # In rows of the confusion, as readers explain them: which of its classes it was is asked of neither.
-        mixes, answers = _bucketed(mixes[:, None])[:, 0], answers % BUCKETS
+        mixes, answers = _bucketed(mixes[:, None])[:, 0], _bucket(answers, classes)
         foreseen = ((1 - SURPRISE) * mixes + SURPRISE / mixes.shape[1]).gather(1, answers[:, None]).log().sum()
         unread = keep * state["unread_evidence"] + foreseen
         return Usual(base, {"usual": mean, "usual_evidence": pays, "seen": seen, "unread_evidence": unread})
@@ -267,15 +268,14 @@ class StreamPrior(OutputAdaptation):
         self, state: Mapping[str, Tensor], probs: Tensor, answers: Tensor, expected: Tensor, keep: float
     ) -> dict[str, Tensor]:
         """How well the mixes that readers expected (B, R, C) predict the answers, and their confusions after these."""
-        expected, answers = _bucketed(expected), answers % BUCKETS
-        explained = time.answer_evidence(expected, answers, _confusion(state["confusion"]))
+        expected, answers = _bucketed(expected), _bucket(answers, self.num_classes)
+        counts, first = state["confusion"], self._constant("confusion", self._first_confusion, probs)
+        explained = time.answer_evidence(expected, answers, time.normalised(first + counts))
         even = 1 / self.num_classes
         sure = (probs.amax(1) - even) / (1 - even)  # an answer that says nothing teaches nothing
-        counts = torch.zeros_like(state["confusion"]).index_add_(2, answers, expected.permute(1, 2, 0) * sure)
-        return {
-            "answer_evidence": keep * state["answer_evidence"] + explained,
-            "confusion": keep * state["confusion"] + counts,
-        }
+        answered = torch.zeros_like(expected[:, 0]).scatter_(1, answers[:, None], sure[:, None])
+        counts = torch.addmm(counts.flatten(0, 1), expected.flatten(1).T, answered, beta=keep).view_as(counts)
+        return {"answer_evidence": keep * state["answer_evidence"] + explained, "confusion": counts}
 
     def _overruled(
         self, state: Mapping[str, Tensor], logs: Tensor, answers: Tensor, labels: Tensor, keep: float
@@ -336,8 +336,12 @@ def _bucketed(mix: Tensor) -> Tensor:
     return torch.zeros(*mix.shape[:2], BUCKETS, device=mix.device, dtype=mix.dtype).index_add_(2, bucket, mix)
 
 
-def _confusion(counts: Tensor) -> Tensor:
-    """Answers given labels (R, C, C): the counts, and a confusion near the identity for as long as there are few."""
-    classes = counts.shape[1]
-    near = torch.full_like(counts[0], (1 - IDENTITY) / (classes - 1)).fill_diagonal_(IDENTITY)
-    return time.normalised(IDENTITY_WEIGHS * near + counts)
+def _bucket(answers: Tensor, classes: int) -> Tensor:
+    """The buckets of answers out of so many classes."""
+    return answers if classes <= BUCKETS else answers % BUCKETS
+
+
+def _first_confusion(classes: int) -> list[list[float]]:
+    """Counts of answers given labels, near the identity: what a confusion is for as long as few answers are known."""
+    other = IDENTITY_WEIGHS * (1 - IDENTITY) / (classes - 1)
+    return [[IDENTITY_WEIGHS * IDENTITY if y == x else other for x in range(classes)] for y in range(classes)]
