@@ -92,8 +92,8 @@ def scale_evidence(likelihood: Tensor, weights: Tensor, raw: Tensor, base: Tenso
         raw: (n, C), unrefined answers of the remembered and the new samples.
         base: (C,), the mix that does not change.
     """
-    mix = weights @ torch.cat([base[None], raw])
-    foreseen = (likelihood * mix).sum(2).clamp_min(_TINY).log()
+    told = likelihood @ torch.cat([base[None], raw]).T  # how likely an answer is where its label is drawn from another
+    foreseen = (weights * told).sum(2).clamp_min(_TINY).log()
     return (foreseen[1:] - foreseen[0]).sum(1)
 
 
@@ -203,4 +203,4 @@ def unsuspected(confidence: Tensor, kept: Tensor) -> Tensor:
 
 def normalised(x: Tensor) -> Tensor:
     """Rows that sum to 1."""
-    return x / x.sum(-1, keepdim=True).clamp_min(_TINY)
+    return x / x.sum(-1, keepdim=True).clamp_min_(_TINY)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from grotta import functional as GF
@@ -179,7 +180,7 @@ class StreamPrior(OutputAdaptation):
 
     def _read_exactly(self, probs: Tensor, domain: Domain | None) -> Reading:
         before = self._state
-        state = {name: tensor.to(probs) for name, tensor in before.items()}
+        state = _all_like(before, probs)
         share = len(probs) / SAMPLES
         keep = self.forgetting**share
         temperature = self._constant("temperatures", self.temperatures, probs)
@@ -195,9 +196,9 @@ class StreamPrior(OutputAdaptation):
         likelihood = heated / bias
         raw = torch.cat([state["raw"], probs])
         gain = time.scale_evidence(probs / usual.base, neighbours.around, raw, usual.base)
-        evidence = keep * state["scale_evidence"]
-        evidence[1:] += gain - SHIFT_COSTS * math.log(self.num_classes) * share
-        evidence[1:] = _bounded(evidence[1:], MOST_SHIFT)
+        gain = gain - SHIFT_COSTS * math.log(self.num_classes) * share
+        scales = _bounded(_faded(state["scale_evidence"][1:], keep, gain), MOST_SHIFT)
+        evidence = F.pad(scales, (1, 0))  # that of the mix that does not change is zero
         trust = evidence.softmax(0)
         around, past = time.trusted(neighbours.around, trust), time.trusted(neighbours.before, trust)
         labels = time.settle_labels(likelihood, around, state["labels"], bias, self.rounds)
@@ -216,9 +217,10 @@ class StreamPrior(OutputAdaptation):
         read = self._read_evidence(after)
         after["answer_evidence"] += _bounded(read, MOST_SHIFT) - read
         weight = self._weigh(after)
-        mixed = weight[0] * probs + weight[1:] @ labels
-        shift = (1 - weight[0]) * (1 - trust[0])
-        return Reading(mixed, shift, time.normalised(weight[1:]) @ temperature, before, after)
+        readers, read = weight[1:], weight[1:].sum()
+        mixed = torch.addcmul((labels * readers[:, None]).sum(1), weight[0], probs)
+        shift = read * trust[1:].sum()
+        return Reading(mixed, shift, readers @ temperature / read.clamp_min(1e-12), before, after)
 
     def _answered(
         self, state: Mapping[str, Tensor], heated: Tensor, domain: Domain | None
@@ -254,14 +256,15 @@ class StreamPrior(OutputAdaptation):
         mean = torch.lerp(
             state["usual"], probs.mean(0), (size / (seen + SAMPLES)).clamp_min(1 - math.exp(-size / USUAL))
         )
-        gained = (state["usual"].clamp_min(1e-6) * classes).log()[answers].sum()
-        pays = (keep * state["usual_evidence"] + gained).clamp(-MOST_SHIFT, MOST_SHIFT)
-        base = time.normalised(torch.lerp(torch.full_like(mean, 1 / classes), mean, pays.sigmoid()))
-        mixes = time.running_mix(torch.lerp(base, state["usual"], pays.sigmoid()), probs, running)
+        gained = (state["usual"].clamp_min(1e-6) * classes).log().index_select(0, answers).sum()
+        pays = _faded(state["usual_evidence"], keep, gained).clamp(-MOST_SHIFT, MOST_SHIFT)
+        far = pays.sigmoid()
+        base = time.normalised(torch.lerp(torch.full_like(mean, 1 / classes), mean, far))
+        mixes = time.running_mix(torch.lerp(base, state["usual"], far), probs, running)
         # In rows of the confusion, as readers explain them: which of its classes it was is asked of neither.
         mixes, answers = _bucketed(mixes[:, None])[:, 0], _bucket(answers, classes)
-        foreseen = ((1 - SURPRISE) * mixes + SURPRISE / mixes.shape[1]).gather(1, answers[:, None]).log().sum()
-        unread = keep * state["unread_evidence"] + foreseen
+        foreseen = ((1 - SURPRISE) * mixes.gather(1, answers[:, None]) + SURPRISE / mixes.shape[1]).log().sum()
+        unread = _faded(state["unread_evidence"], keep, foreseen)
         return Usual(base, {"usual": mean, "usual_evidence": pays, "seen": seen, "unread_evidence": unread})
 
     def _predicted(
@@ -275,7 +278,7 @@ class StreamPrior(OutputAdaptation):
         sure = (probs.amax(1) - even) / (1 - even)  # an answer that says nothing teaches nothing
         answered = torch.zeros_like(expected[:, 0]).scatter_(1, answers[:, None], sure[:, None])
         counts = torch.addmm(counts.flatten(0, 1), expected.flatten(1).T, answered, beta=keep).view_as(counts)
-        return {"answer_evidence": keep * state["answer_evidence"] + explained, "confusion": counts}
+        return {"answer_evidence": _faded(state["answer_evidence"], keep, explained), "confusion": counts}
 
     def _overruled(
         self, state: Mapping[str, Tensor], logs: Tensor, answers: Tensor, labels: Tensor, keep: float
@@ -286,12 +289,17 @@ class StreamPrior(OutputAdaptation):
         """
         heats = self._constant("heats", HEATS, logs)
         kept = labels.gather(2, answers[:, None, None].expand(-1, labels.shape[1], 1))[:, :, 0]  # (B, R)
-        confidence = keep * state["confidence"] + time.heated_confidence(logs, heats).sum(1)
-        all_kept = keep * state["kept"] + kept.sum(0)
+        confidence = _faded(state["confidence"], keep, time.heated_confidence(logs, heats).sum(1))
+        all_kept = _faded(state["kept"], keep, kept.sum(0))
         samples = keep * state["samples"] + len(logs)
         heat = time.matching_heat(all_kept / samples, heats, confidence / samples)
-        unsuspected = keep * state["unsuspected"] + time.unsuspected(time.heated_confidence(logs, heat).T, kept)
-        return {"unsuspected": unsuspected, "confidence": confidence, "kept": all_kept, "samples": samples}
+        suspected = time.unsuspected(time.heated_confidence(logs, heat).T, kept)
+        return {
+            "unsuspected": _faded(state["unsuspected"], keep, suspected),
+            "confidence": confidence,
+            "kept": all_kept,
+            "samples": samples,
+        }
 
     def _read_evidence(self, state: Mapping[str, Tensor]) -> Tensor:
         """What speaks for each reader, against answers that go out as they came; (R,), in nats."""
@@ -301,7 +309,7 @@ class StreamPrior(OutputAdaptation):
     def _weigh(self, state: Mapping[str, Tensor]) -> Tensor:
         """How far the answers as they came, and each reader, are believed; (1 + R,), sums to 1."""
         read = self._read_evidence(state)
-        return torch.cat([torch.zeros_like(read[:1]), read]).softmax(0)
+        return F.pad(read, (1, 0)).softmax(0)
 
     def _weights_in_time(self, past: int, like: Tensor) -> tuple[time.Neighbours, time.Running]:
         """The kernels for a batch after ``past`` remembered samples; a stream asks for the same ones over and over."""
@@ -325,6 +333,19 @@ def _bounded(evidence: Tensor, most: float) -> Tensor:
     """Evidence moved as a whole, so that the largest is within ``most`` of zero."""
     best = evidence.max()
     return evidence + (best.clamp(-most, most) - best)
+
+
+def _faded(before: Tensor, keep: float, new: Tensor) -> Tensor:
+    """What is kept of a sum, and what is new."""
+    return torch.add(new, before, alpha=keep)
+
+
+def _all_like(state: Mapping[str, Tensor], like: Tensor) -> Mapping[str, Tensor]:
+    """The state on the device and of the type of ``like``, as it usually is already."""
+    kind = like.device, like.dtype
+    if all((tensor.device, tensor.dtype) == kind for tensor in state.values()):
+        return state
+    return {name: tensor.to(like) for name, tensor in state.items()}
 
 
 def _bucketed(mix: Tensor) -> Tensor:
