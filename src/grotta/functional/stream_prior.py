@@ -97,25 +97,32 @@ def scale_evidence(likelihood: Tensor, weights: Tensor, raw: Tensor, base: Tenso
     return (foreseen[1:] - foreseen[0]).sum(1)
 
 
-def heated(logs: Tensor, heats: Tensor) -> Tensor:
-    """Answers at several temperatures: log-probabilities (B, C) and ``heats`` (R,) to probabilities (B, R, C).
+def below_best(probs: Tensor) -> Tensor:
+    """By how much the logarithms of answers (B, C) are below the largest of each; (C, B).
 
-    >>> heated(torch.tensor([[0.8, 0.2]]).log(), torch.tensor([1.0, 2.0]))
+    Samples stand side by side: a softmax over a few numbers that are neighbours in memory takes ten times as long.
+    """
+    logs = probs.T.contiguous().clamp_min(_TINY).log()
+    return logs - logs.amax(0)
+
+
+def heated(below: Tensor, heats: Tensor) -> Tensor:
+    """Answers at temperatures ``heats`` (R,), given :func:`below_best` of them; (B, R, C).
+
+    >>> heated(below_best(torch.tensor([[0.8, 0.2]])), torch.tensor([1.0, 2.0]))
     tensor([[[0.8000, 0.2000],
              [0.6667, 0.3333]]])
     """
-    # With the samples side by side: a softmax over few numbers that are neighbours in memory takes ten times as long.
-    return (logs.T.contiguous() / heats[:, None, None]).softmax(1).permute(2, 0, 1).contiguous()
+    return (below / heats[:, None, None]).softmax(1).permute(2, 0, 1).contiguous()
 
 
-def heated_confidence(logs: Tensor, heats: Tensor) -> Tensor:
+def heated_confidence(below: Tensor, heats: Tensor) -> Tensor:
     """The largest of these probabilities alone; (R, B).
 
-    >>> heated_confidence(torch.tensor([[0.8, 0.2]]).log(), torch.tensor([1.0, 2.0]))
+    >>> heated_confidence(below_best(torch.tensor([[0.8, 0.2]])), torch.tensor([1.0, 2.0]))
     tensor([[0.8000],
             [0.6667]])
     """
-    below = (logs - logs.amax(1, keepdim=True)).T.contiguous()
     return (below / heats[:, None, None]).exp().sum(1).reciprocal()
 
 
@@ -166,19 +173,16 @@ def matching_heat(target: Tensor, heats: Tensor, confidence: Tensor) -> Tensor:
     """The temperatures (R,) at which the mean confidence is ``target`` (R,), interpolated between ``heats``.
 
     Args:
-        target: shares in [0, 1].
+        target: shares in [0, 1]; or sums, if those of ``confidence`` are sums over the same samples.
         heats: (G,), growing.
         confidence: (G,), the mean confidence at each of these, falling.
 
     >>> matching_heat(torch.tensor([0.7, 0.99]), torch.tensor([1.0, 4.0]), torch.tensor([0.9, 0.5]))
     tensor([2., 1.])
     """
-    place = torch.searchsorted(-confidence, -target).clamp(1, len(heats) - 1)
-    known = torch.stack([confidence, heats.log()])
-    above, cool = known.index_select(1, place - 1)
-    below, hot = known.index_select(1, place)
-    share = ((above - target) / (above - below).clamp_min(_TINY)).clamp(0, 1)
-    return torch.lerp(cool, hot, share).exp()
+    above, below, logs = confidence[:-1], confidence[1:], heats.log()
+    passed = ((above - target[:, None]) / (above - below).clamp_min(_TINY)).clamp(0, 1)  # of each step between heats
+    return torch.addmv(logs[:1], passed, logs[1:] - logs[:-1]).exp()
 
 
 def unsuspected(confidence: Tensor, kept: Tensor) -> Tensor:

@@ -188,8 +188,8 @@ class StreamPrior(OutputAdaptation):
         answers = probs.argmax(1)
         usual = self._usual(state, probs, answers, running, keep)
 
-        logs = probs.clamp_min(1e-12).log()
-        heated = time.heated(logs, temperature)  # (B, R, C)
+        below = time.below_best(probs)
+        heated = time.heated(below, temperature)  # (B, R, C)
         answered, biases = self._answered(state, heated, domain)
         even = 1 / self.num_classes
         bias = time.normalised(answered.clamp(even / MOST_BIAS, even * MOST_BIAS))
@@ -208,7 +208,7 @@ class StreamPrior(OutputAdaptation):
         after = {
             **usual.after,
             **self._predicted(state, probs, answers, expected, keep),
-            **self._overruled(state, logs, answers, labels, keep),
+            **self._overruled(state, below, answers, labels, keep),
             **biases,
             "raw": raw[-self.window :],
             "labels": remembered[-self.window :],
@@ -281,19 +281,19 @@ class StreamPrior(OutputAdaptation):
         return {"answer_evidence": _faded(state["answer_evidence"], keep, explained), "confusion": counts}
 
     def _overruled(
-        self, state: Mapping[str, Tensor], logs: Tensor, answers: Tensor, labels: Tensor, keep: float
+        self, state: Mapping[str, Tensor], below: Tensor, answers: Tensor, labels: Tensor, keep: float
     ) -> dict[str, Tensor]:
         """Whether the answers that readers overrule are those that the network was unsure of.
 
         It is asked at the heat at which the answers are as sure, on average, as a reader finds them right.
         """
-        heats = self._constant("heats", HEATS, logs)
+        heats = self._constant("heats", HEATS, below)
         kept = labels.gather(2, answers[:, None, None].expand(-1, labels.shape[1], 1))[:, :, 0]  # (B, R)
-        confidence = _faded(state["confidence"], keep, time.heated_confidence(logs, heats).sum(1))
+        confidence = _faded(state["confidence"], keep, time.heated_confidence(below, heats).sum(1))
         all_kept = _faded(state["kept"], keep, kept.sum(0))
-        samples = keep * state["samples"] + len(logs)
-        heat = time.matching_heat(all_kept / samples, heats, confidence / samples)
-        suspected = time.unsuspected(time.heated_confidence(logs, heat).T, kept)
+        samples = keep * state["samples"] + len(labels)
+        heat = time.matching_heat(all_kept, heats, confidence)
+        suspected = time.unsuspected(time.heated_confidence(below, heat).T, kept)
         return {
             "unsuspected": _faded(state["unsuspected"], keep, suspected),
             "confidence": confidence,
