@@ -58,7 +58,9 @@ def signs(images: Tensor) -> Tensor:
     across, down = x[..., 1:] - x[..., :-1], x[..., 1:, :] - x[..., :-1, :]
     detail = across[..., 1:] - across[..., :-1]
     parts = (x - mean[:, :, None, None], across, down, detail)
-    energies = [torch.linalg.vector_norm(part, dim=(2, 3)).square() / max(part[0, 0].numel(), 1) for part in parts]
+    energies = [
+        torch.linalg.vector_norm(part.flatten(2), dim=2).square() / max(part[0, 0].numel(), 1) for part in parts
+    ]
     return torch.cat([mean, (torch.cat(energies, 1) + LEAST_VAR).log()], 1)
 
 

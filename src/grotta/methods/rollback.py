@@ -1,5 +1,6 @@
 """Undo a step that failed halfway."""
 
+import operator
 from collections.abc import Iterable
 
 import torch
@@ -34,7 +35,7 @@ class Rollback:
             self._copies_parameters = _size(parameters) <= max(_LARGEST_SHARE * _size(model), 2**20)
         buffers = [tensor for tensor in own if not isinstance(tensor, nn.Parameter)]
         small = [*buffers, *parameters, *optimizer] if self._copies_parameters else buffers
-        if [t.data_ptr() for t in small] != [t.data_ptr() for t in self._live]:
+        if len(small) != len(self._live) or any(map(operator.is_not, small, self._live)):
             self._live, self._kept = small, [tensor.detach().clone() for tensor in small]
         elif small:
             torch._foreach_copy_(self._kept, self._live)

@@ -63,17 +63,19 @@ class GatedBN1d(AdaptiveNorm):
     def forward(self, x: Tensor) -> Tensor:
         """Normalise ``x`` (B, C, ...); the result has its shape and dtype."""
         self.check_input(x)
-        mean, var = self.running_mean, self.running_var
         observer: _Observer | None = getattr(_open, "observer", None)
         if observer is not None:
-            mean, var = self._observe(shown_by(x, mean.dtype), observer)
-        elif torch.is_grad_enabled() and (x.requires_grad or (self.weight is not None and self.weight.requires_grad)):
+            gate = self.gate
+            mean, var = self._observe(gate, shown_by(x, gate.mean.dtype), observer)
+            return normalise(x, mean, var, self.weight, self.bias, self.eps)
+        mean, var = self.running_mean, self.running_var
+        if torch.is_grad_enabled() and (x.requires_grad or (self.weight is not None and self.weight.requires_grad)):
             return preserve_gradient(x, self.weight, self.bias, channel_statistics(x), (mean, var), self.eps)
         return normalise(x, mean, var, self.weight, self.bias, self.eps)
 
-    def _observe(self, shown: Shown, observer: "_Observer") -> tuple[Tensor, Tensor]:
+    def _observe(self, gate: Gate, shown: Shown, observer: "_Observer") -> tuple[Tensor, Tensor]:
         """Tell the observer; the statistics as what is shown, and what waits, would move them."""
-        with torch.autocast(shown.mean.device.type, enabled=False):  # statistics are not for half precision
+        with _without_autocast(shown.mean.device.type):  # statistics are not for half precision
             seen = shown.observation(observer.mix(self))
             if waiting := int(self.waiting_images):
                 mean, var, between = self.waiting
@@ -81,7 +83,7 @@ class GatedBN1d(AdaptiveNorm):
             if seen.mix is not None:
                 seen = rebalanced(seen, Offsets(self.offsets, self.offset_images))
             observer.seen.append((self, shown))
-            return statistics_after(self.gate, seen, self.eps, observer.is_new_domain)
+            return statistics_after(gate, seen, self.eps, observer.is_new_domain)
 
 
 class GatedBN2d(GatedBN1d):
@@ -133,6 +135,11 @@ class _Observer(NamedTuple):
             labels = folded(self.labels, *key)
             self.mixes[key] = None if labels is None else labels.mean(0)
         return self.mixes[key]
+
+
+def _without_autocast(device: str) -> contextlib.AbstractContextManager[object]:
+    """Autocast switched off, which takes as long as several operations, if it is on."""
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else contextlib.nullcontext()
 
 
 _open = threading.local()

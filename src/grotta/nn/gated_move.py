@@ -43,8 +43,9 @@ def _alike(seen: Mapping[GatedBN1d, Shown]) -> Iterable[dict[GatedBN1d, Shown]]:
     groups: dict[tuple[object, ...], dict[GatedBN1d, Shown]] = {}
     numbers = 0
     for layer, shown in seen.items():
-        numbers += layer.offsets.numel()
-        kind = (layer.offsets.device, layer.offsets.dtype, layer.eps, len(layer.offsets))
+        offsets = layer.offsets
+        numbers += offsets.numel()
+        kind = (offsets.device, offsets.dtype, layer.eps, len(offsets))
         images = (len(shown.images), int(layer.waiting_images))
         groups.setdefault((*kind, *images, numbers // LARGEST), {})[layer] = shown
     return groups.values()
@@ -56,16 +57,19 @@ def _move_together(seen: Mapping[GatedBN1d, Shown], labels: Tensor | None, is_ne
     layers = _layers(tuple(layer.num_features for layer in seen), device, dtype)
     with torch.autocast(device.type, enabled=False):  # statistics are not for half precision
         labels = folded(labels, len(one.offsets), dtype)
-        gate, offsets, now = _gate(seen), _offsets(seen), _with_those_waiting(seen, _observation(seen, labels))
+        gates = [layer.gate for layer in seen]
+        gate, offsets, now = _gate(gates), _offsets(seen), _with_those_waiting(seen, _observation(seen, labels))
         if now.size < FEW:
             _let_wait(seen, now)
         else:
             gate = follow(gate, rebalanced(now, offsets, layers), one.eps, layers, is_new_domain)
-            _take_gate(seen, gate)
+            _take_gate(gates, gate)
+            _let_none_wait(seen)
         rows = len(shown.images)
         if labels is not None and rows % len(labels) == 0:
             images = torch.cat([shown.images for shown in seen.values()], 1)
-            images = images.view(len(labels), -1, images.shape[1]).mean(1)  # some models flatten (B, tokens, C)
+            if rows > len(labels):  # some models flatten (B, tokens, C)
+                images = images.view(len(labels), -1, images.shape[1]).mean(1)
             _take_offsets(seen, offsets.after(images - gate.mean, labels, rows, layers))
 
 
@@ -105,19 +109,23 @@ def _let_wait(seen: Iterable[GatedBN1d], now: Observation) -> None:
         layer.waiting_images.fill_(now.size)
 
 
-def _gate(seen: Iterable[GatedBN1d]) -> Gate:
-    means, variances, uncertainties, noises = zip(*(layer.gate for layer in seen))
+def _let_none_wait(seen: Iterable[GatedBN1d]) -> None:
+    for layer in seen:
+        if layer.waiting_images:
+            layer.waiting_images.zero_()
+
+
+def _gate(gates: Iterable[Gate]) -> Gate:
+    means, variances, uncertainties, noises = zip(*gates)
     return Gate(torch.cat(means), torch.cat(variances), torch.stack(uncertainties), torch.stack(noises))
 
 
-def _take_gate(seen: Iterable[GatedBN1d], gate: Gate) -> None:
-    channels = [layer.num_features for layer in seen]
+def _take_gate(gates: Iterable[Gate], gate: Gate) -> None:
+    means, variances, uncertainties, noises = zip(*gates)
+    channels = [len(mean) for mean in means]
     statistics = [*torch.split(gate.mean, channels), *torch.split(gate.var, channels)]
     new = [*statistics, *gate.uncertainty.unbind(), *gate.noise.unbind()]
-    own = [tensor for tensors in zip(*(layer.gate for layer in seen)) for tensor in tensors]
-    torch._foreach_copy_(own, new)
-    for layer in seen:
-        layer.waiting_images.zero_()
+    torch._foreach_copy_([*means, *variances, *uncertainties, *noises], new)
 
 
 def _offsets(seen: Iterable[GatedBN1d]) -> Offsets:
