@@ -77,13 +77,16 @@ def novelty(usual: Usual, seen: Tensor, labels: Tensor) -> Novelty:
     Other labels are no news: each image is compared with what is usual for its class. A class that few images have
     been seen of may lie anywhere; it is expected to lie as far off as two images of one class.
     """
-    mix = labels.mean(0)
-    apart = (seen - labels @ _known_offsets(usual)).mean(0) - usual.mean
+    return _novelty(usual, _unexplained(usual, seen, labels), labels)
+
+
+def _novelty(usual: Usual, unexplained: Tensor, labels: Tensor) -> Novelty:
+    apart = unexplained.mean(0) - usual.mean
     return Novelty(
         apart,
         (apart.square() / usual.var).mean(-1),
-        (mix.square() / (1 + usual.offset_images)).sum(),
-        1 / (1 / len(seen) + 1 / usual.images.clamp_min(1)),
+        (labels.mean(0).square() / (1 + usual.offset_images)).sum(),
+        1 / (1 / len(labels) + 1 / usual.images.clamp_min(1)),
     )
 
 
@@ -99,15 +102,16 @@ def usual_after(usual: Usual, seen: Tensor, labels: Tensor, begins: Tensor) -> U
     size = len(seen)
     share = size / SAMPLES
     first = usual.seen == 0
-    news = novelty(usual, seen, labels)
+    unexplained = _unexplained(usual, seen, labels)
+    news = _novelty(usual, unexplained, labels)
     apart = torch.where(first, seen.mean(0), news.apart)
-    mean = torch.lerp(usual.mean, usual.mean + apart, size / (usual.images + size))
+    mean = torch.addcmul(usual.mean, apart, size / (usual.images + size))
 
     level = (news.surprise - news.foreseen).clamp_min(0) * news.images
     noise = torch.lerp(usual.noise, torch.minimum(level, CLIP * usual.noise), 1 - (1 - LEARNS_NOISE) ** share)
     noise = torch.where(first | begins, usual.noise, noise).clamp_min(1)
 
-    within = (seen - usual.mean - labels @ _known_offsets(usual) - apart).square().mean(0) + LEAST_VAR
+    within = (unexplained - (usual.mean + apart)).square().mean(0) + LEAST_VAR
     within = torch.lerp(usual.var, within, size / (usual.seen + size))
     var = torch.where(first, seen.var(0, unbiased=False) + LEAST_VAR, within)
 
@@ -119,6 +123,7 @@ def usual_after(usual: Usual, seen: Tensor, labels: Tensor, begins: Tensor) -> U
     return Usual(mean, images, var, all_images, noise, offsets, after)
 
 
-def _known_offsets(usual: Usual) -> Tensor:
-    """Those of classes that images have been seen of; the others are taken to be zero."""
-    return usual.offsets * (usual.offset_images / (usual.offset_images + 1))[:, None]
+def _unexplained(usual: Usual, seen: Tensor, labels: Tensor) -> Tensor:
+    """The signs, less the offsets of classes that images have been seen of; the others are taken to be zero."""
+    known = usual.offsets * (usual.offset_images / (usual.offset_images + 1))[:, None]
+    return torch.addmm(seen, labels, known, alpha=-1)

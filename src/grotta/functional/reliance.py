@@ -44,10 +44,11 @@ def constancy(lagged: Tensor, answered: Tensor) -> tuple[Tensor, Tensor]:
     """
     chance = answered @ answered.T
     beyond = (lagged - chance).clamp(1e-3, 1)
-    best = torch.ones_like(beyond[0])
-    for _ in range(8):
-        best = beyond @ best
-        best = best / best.max()
+    for _ in range(3):  # its eighth power, whose rows add up to the eigenvector
+        beyond = beyond @ beyond
+        beyond = beyond / beyond.max()
+    best = beyond.sum(1)
+    best = best / best.max()
     usual = ((lagged - chance) / (1 - chance).clamp_min(1e-6)).clamp(1e-3, 1).median()
     return best, ((usual - FAINT) / (CLEAR - FAINT)).clamp(0, 1)
 

@@ -53,7 +53,7 @@ class DomainWatch(nn.Module):
     @property
     def usual(self) -> Usual:
         """What is usual."""
-        return Usual(*(self.get_buffer(name) for name in Usual._fields))
+        return Usual(*(getattr(self, name) for name in Usual._fields))
 
     def look(self, inputs: Tensor, labels: Tensor | None) -> Sight:
         """What ``inputs`` (B, C, H, W) look like, whose probable classes are ``labels`` (B, K) if these are known."""
@@ -85,16 +85,19 @@ class DomainWatch(nn.Module):
         no = torch.zeros_like(place, dtype=torch.bool)
         if len(seen) < FEW:
             return Sight(seen, len(own), Domain(place, no, no))
-        begins = novelty(usual, seen, labels).is_another_domain(usual)
         images, last_seen = self.get_buffer("domain_images"), self.get_buffer("last_seen")
-        others = usual._replace(mean=self.get_buffer("means"), images=images)
-        far = novelty(others, seen, labels)
+        # From what is usual here, and from what is usual in each of the domains.
+        all_means = torch.cat([usual.mean[None], self.get_buffer("means")])
+        far = novelty(usual._replace(mean=all_means, images=torch.cat([usual.images[None], images])), seen, labels)
+        another, surprise = far.is_another_domain(usual), far.surprise[1:]
+        begins, others = another[0], another[1:]
         is_here = torch.arange(MOST_DOMAINS, device=place.device) == place
-        fits = (images > 0) & ~is_here & ~far.is_another_domain(usual)
-        nearest = torch.where(fits, far.surprise, torch.inf).argmin()
-        oldest = torch.where(is_here, torch.inf, last_seen).argmin()
-        index = torch.where(begins, torch.where(fits.any(), nearest, oldest), place)
-        return Sight(seen, len(own), Domain(index, begins, begins & fits.any()))
+        fits = (images > 0) & ~(is_here | others)
+        returns = fits.any()
+        nearest = surprise.masked_fill(~fits, torch.inf).argmin()
+        oldest = last_seen.masked_fill(is_here, torch.inf).argmin()
+        index = torch.where(begins, torch.where(returns, nearest, oldest), place)
+        return Sight(seen, len(own), Domain(index, begins, begins & returns))
 
     def _learn(self, seen: Tensor, known: Tensor, domain: Domain) -> None:
         place = domain.place

@@ -305,8 +305,8 @@ class GRoTTAPlus(Adapter):
         """Whether all experts should be asked now; moves on how sure those who lead are."""
         with torch.autocast(self.device.type, enabled=False):
             sure = pooled.to(self.wide).softmax(1).amax(1).mean()
-            self.probed[1] = torch.lerp(self.probed[1], sure, min(1.0, len(pooled) / SAMPLES))
-        self.probed[2] += len(pooled)
+            self.probed[1].lerp_(sure, min(1.0, len(pooled) / SAMPLES))
+        self.probed[2].add_(len(pooled))
         if self.step % self.probe_every == 0:
             return True
         then, now, images = self.probed.tolist()
@@ -328,10 +328,10 @@ class GRoTTAPlus(Adapter):
         """Add a batch, of which the source says ``source`` if it was asked, to the sums behind the estimates."""
         confidence, answers = probs.to(self.watched.dtype).max(1)
         keep = WATCHED ** (len(probs) / SAMPLES)
-        self.watched[:2] *= keep
-        self.watched[0] += len(probs)
-        self.watched[1] += confidence.sum()
+        images, sure = self.watched[:2].mul_(keep)
+        images.add_(len(probs))
+        sure.add_(confidence.sum())
         if source is not None:
-            self.watched[2:] *= keep
-            self.watched[2] += len(probs)
-            self.watched[3] += (answers == source.argmax(1)).sum()
+            compared, agreed = self.watched[2:].mul_(keep)
+            compared.add_(len(probs))
+            agreed.add_((answers == source.argmax(1)).sum())

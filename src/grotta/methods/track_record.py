@@ -99,7 +99,7 @@ class TrackRecord(nn.Module):
 
     def counts(self) -> Counts:
         """The counts as they are."""
-        return Counts(*(self.get_buffer(name) for name in Counts._fields))
+        return Counts(*(getattr(self, name) for name in Counts._fields))
 
     def take(self, counts: Counts) -> None:
         """Become ``counts``."""
