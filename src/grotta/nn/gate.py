@@ -93,15 +93,16 @@ def follow(
     The variance of a small batch lacks how far its images lie from those of other batches (all of it, in a batch of
     one): the squared distance of its mean is added, as far as that is noise and not news.
     """
-    far = _distance(gate, seen, eps, layers)
+    far = _distance(gate, seen, eps)
+    surprise = layers.mean(far.each)
     spread = layers.mean(seen.between / far.scale) * (seen.size / max(seen.size - 1, 1))  # of images, not their sample
     first = gate.noise == 0
-    start = FIRST_NOISE * (spread if seen.size > 1 else far.surprise)
+    start = FIRST_NOISE * (spread if seen.size > 1 else surprise)
     noise = torch.where(first, start.clamp_min(1e-6 * seen.size), gate.noise)
-    gate = gate._replace(uncertainty=torch.where(first, far.surprise, gate.uncertainty), noise=noise)
-    step = _step(gate, far, seen.size, is_new_domain)
+    gate = gate._replace(uncertainty=torch.where(first, surprise, gate.uncertainty), noise=noise)
+    step = _step(gate, surprise, seen.size, is_new_domain)
     share = seen.size / SAMPLES
-    usual = torch.minimum(far.surprise, step.clip) * seen.size
+    usual = torch.minimum(surprise, step.clip) * seen.size
     learned = torch.lerp(noise, usual, 1 - (1 - LEARNS_NOISE) ** share)
     return Gate(
         *_moved(gate, seen, far, layers.each(step.gain), layers.each(step.clip)),
@@ -117,8 +118,9 @@ def statistics_after(
     if gate.noise.device.type != "cpu" or not gate.noise:  # the first, for all that is known without waiting
         return follow(gate, seen, eps, is_new_domain=is_new_domain)[:2]
     # As in _step, with plain numbers: on a CPU each of its operations takes ten times as long as reading a number.
-    far = _distance(gate, seen, eps, ONE)
-    surprise, uncertainty, noise = far.surprise.item(), gate.uncertainty.item(), gate.noise.item() / seen.size
+    far = _distance(gate, seen, eps)
+    surprise = far.each.sum().item() / far.each.shape[0]
+    uncertainty, noise = gate.uncertainty.item(), gate.noise.item() / seen.size
     jump = JUMP_THEN if is_new_domain is not None and is_new_domain.item() else JUMP
     if surprise > jump * (uncertainty + noise):
         uncertainty = surprise - noise
@@ -131,7 +133,7 @@ class _Distance(NamedTuple):
 
     squared: Tensor  # (C,), of the means
     scale: Tensor  # (C,), what that is measured in
-    surprise: Tensor  # 0-dim, or (L,) of several layers
+    each: Tensor  # (C,), the surprise of each channel
 
 
 class _Step(NamedTuple):
@@ -142,18 +144,18 @@ class _Step(NamedTuple):
     gain: Tensor
 
 
-def _distance(gate: Gate, seen: Observation, eps: float, layers: Layers) -> _Distance:
+def _distance(gate: Gate, seen: Observation, eps: float) -> _Distance:
     scale = gate.var + eps
     squared = (seen.mean - gate.mean).square()
     wider = ((seen.var + eps) / scale).log().square()
-    return _Distance(squared, scale, layers.mean(torch.add(squared / scale, wider, alpha=0.5)))
+    return _Distance(squared, scale, torch.add(squared / scale, wider, alpha=0.5))
 
 
-def _step(gate: Gate, far: _Distance, size: int, is_new_domain: Tensor | None) -> _Step:
+def _step(gate: Gate, surprise: Tensor, size: int, is_new_domain: Tensor | None) -> _Step:
     noise = gate.noise / size
     jump = JUMP if is_new_domain is None else torch.where(is_new_domain, JUMP_THEN, JUMP)
-    is_news = far.surprise > jump * (gate.uncertainty + noise)
-    uncertainty = torch.where(is_news, far.surprise - noise, gate.uncertainty)
+    is_news = surprise > jump * (gate.uncertainty + noise)
+    uncertainty = torch.where(is_news, surprise - noise, gate.uncertainty)
     return _Step(CLIP * noise, uncertainty, (uncertainty / (uncertainty + noise)).clamp(0, MOST))
 
 

@@ -23,7 +23,7 @@ class Shown(NamedTuple):
 
     def observation(self, mix: Tensor | None = None) -> Observation:
         """All of it together, with the mix (K,) of the images' classes."""
-        return Observation(self.mean, self.var, self.between, len(self.images), mix)
+        return Observation(self.mean, self.var, self.between, self.images.shape[0], mix)
 
 
 def shown_by(x: Tensor, dtype: torch.dtype) -> Shown:
@@ -38,7 +38,7 @@ def shown_by(x: Tensor, dtype: torch.dtype) -> Shown:
     if x.ndim == 2:
         images = x.to(dtype)
     elif rows is not None:
-        images = _means_of_rows(rows, len(x), dtype)
+        images = _means_of_rows(rows, x.shape[0], dtype)
     else:
         images = x.mean(list(range(2, x.ndim)), dtype=dtype)
     mean, between = channel_statistics(images)
@@ -60,7 +60,7 @@ def _abreast(count: int, channels: int, wide: int) -> int:
 
 def _means_of_rows(rows: Tensor, images: int, dtype: torch.dtype) -> Tensor:
     """The means (B, C) of images whose positions are ``rows`` (N, C), one image after the other."""
-    channels, positions = rows.shape[1], len(rows) // images
+    channels, positions = rows.shape[1], rows.shape[0] // images
     abreast = _abreast(positions, channels, _WIDE_SUMS)
     sums = rows.view(images, -1, abreast * channels).sum(1, dtype=dtype)
     if abreast > 1:
@@ -84,7 +84,7 @@ def _variance(x: Tensor, rows: Tensor | None, mean: Tensor) -> Tensor:
 def _variance_of_rows(rows: Tensor, mean: Tensor) -> Tensor:
     """The same of ``rows`` (N, C)."""
     channels = rows.shape[1]
-    abreast = _abreast(len(rows), channels, _WIDE)
+    abreast = _abreast(rows.shape[0], channels, _WIDE)
     means, variances = channel_statistics(rows.view(-1, abreast * channels))
     if abreast == 1:
         return variances.to(mean.dtype)

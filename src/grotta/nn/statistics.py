@@ -23,9 +23,9 @@ def channel_statistics(x: Tensor) -> tuple[Tensor, Tensor]:
     if x.dtype in (torch.float16, torch.bfloat16):
         # The kernel returns the dtype of its running buffers; with momentum 0 it leaves them as they are.
         scratch = x.new_zeros(x.shape[1], dtype=torch.float32)
-        mean, var = torch.ops.aten.batch_norm_update_stats(x, scratch, scratch.clone(), 0.0)
+        mean, var = torch.batch_norm_update_stats(x, scratch, scratch.clone(), 0.0)
     else:
-        mean, var = torch.ops.aten.batch_norm_update_stats(x, None, None, 0.0)
+        mean, var = torch.batch_norm_update_stats(x, None, None, 0.0)
     return mean, var
 
 
