@@ -116,7 +116,8 @@ def test_with_one_mix_for_all_each_round_raises_its_likelihood(batch, classes, s
 def test_rounds_settle():
     s = a_stream(past=20, batch=16)
     late, later = (
-        sp.settle_labels(s["likelihood"], sp.trusted(s["weights"], s["trust"]), s["past"], s["base"], rounds) for rounds in (60, 61)
+        sp.settle_labels(s["likelihood"], sp.trusted(s["weights"], s["trust"]), s["past"], s["base"], rounds)
+        for rounds in (60, 61)
     )
     torch.testing.assert_close(late, later, atol=1e-5, rtol=0)
 
