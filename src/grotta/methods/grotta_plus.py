@@ -119,7 +119,7 @@ class GRoTTAPlus(Adapter):
         experts: int = 4,
         probe_every: int = 8,
         train: bool = True,
-        lr: float = 2e-3,
+        lr: float = 4e-3,
         k: float = 5.0,
         bold_k: float = 1.0,
         bold_sharpness: float = 1.5,

@@ -11,7 +11,8 @@ from torch import Tensor
 from grotta import functional as GF
 from grotta._check import check_in_unit_interval, check_positive, check_whole
 from grotta.functional import stream_prior as time
-from grotta.outputs.base import MOST_DOMAINS, Domain, Output, OutputAdaptation
+from grotta.outputs.base import Domain, Output, OutputAdaptation
+from grotta.outputs.domain_bias import mix_after, no_bias, read_bias
 from grotta.outputs.registry import register
 
 SAMPLES = 64  # rates, forgetting and penalties are per this many samples, whatever the size of a batch
@@ -21,10 +22,10 @@ USUAL = 512  # samples that the usual mix of answers is a mean of
 SHIFT_COSTS = 2.0  # what a time scale must gain, against a mix that does not change
 READING_COSTS = 1.0  # what a reader must gain, against answers that go out as they came
 MOST_SHIFT = 20.0  # evidence for or against all of these is not piled up beyond this: what is over is soon forgotten
-BIAS_WEIGHS = 512.0  # samples that the first guess of a domain's bias is worth: even at first, and later ...
-BIAS_LASTS = 0.5  # ... so much of the last domain's
-MOST_BIAS = 1.5  # a class is taken to be answered at most this many times too often or too seldom
+HELD = 256  # samples of a new domain whose evidence does not count where nothing spoke for reading before
 HEATS = (1.0, 2.0, 4.0, 8.0, 16.0)  # between these, the temperature is found at which a reader believes the answers
+# What readers are judged by.
+JUDGED = ("answer_evidence", "unread_evidence", "unsuspected", "confidence", "kept", "samples")
 IDENTITY = 0.7  # of the confusion that is assumed before any is seen
 IDENTITY_WEIGHS = 5.0  # samples per label
 SURPRISE = 0.02  # chance that an answer is one that the usual mix does not foresee
@@ -127,15 +128,14 @@ class StreamPrior(OutputAdaptation):
         readers, classes = len(self.temperatures), self.num_classes
         buckets = min(classes, BUCKETS)
         self._state = {
-            "bias": torch.full((MOST_DOMAINS, readers, classes), 1 / classes, device="cpu"),
-            "bias_images": torch.full((MOST_DOMAINS,), BIAS_WEIGHS, device="cpu"),
-            "domain": torch.zeros((), device="cpu"),
+            **no_bias(readers, classes),
             "raw": torch.zeros(0, classes, device="cpu"),
             "labels": torch.zeros(0, readers, classes, device="cpu"),
             "scale_evidence": torch.zeros(1 + len(self.scales) * len(self.bases), device="cpu"),
             "usual": torch.full((classes,), 1 / classes, device="cpu"),
             "usual_evidence": torch.zeros((), device="cpu"),
             "seen": torch.zeros((), device="cpu"),
+            "held": torch.zeros((), device="cpu"),  # samples whose evidence is yet to be left out
             "unread_evidence": torch.zeros((), device="cpu"),
             "answer_evidence": torch.zeros(readers, device="cpu"),
             "confusion": torch.zeros(readers, buckets, buckets, device="cpu"),
@@ -186,73 +186,71 @@ class StreamPrior(OutputAdaptation):
         temperature = self._constant("temperatures", self.temperatures, probs)
         neighbours, running = self._weights_in_time(len(state["raw"]), probs)
         answers = probs.argmax(1)
-        usual = self._usual(state, probs, answers, running, keep)
+        held = self._held(state, domain)
+        usual = self._usual(state, probs, answers, running, keep, held)
 
         below = time.below_best(probs)
         heated = time.heated(below, temperature)  # (B, R, C)
-        answered, biases = self._answered(state, heated, domain)
-        even = 1 / self.num_classes
-        bias = time.normalised(answered.clamp(even / MOST_BIAS, even * MOST_BIAS))
-        likelihood = heated / bias
+        favoured, biases = read_bias(state, heated, domain, SAMPLES / self.speed if self.speed else 0)
+        base = time.normalised(favoured)
+        likelihood = heated / favoured
         raw = torch.cat([state["raw"], probs])
         gain = time.scale_evidence(probs / usual.base, neighbours.around, raw, usual.base)
         gain = gain - SHIFT_COSTS * math.log(self.num_classes) * share
         scales = _bounded(_faded(state["scale_evidence"][1:], keep, gain), MOST_SHIFT)
+        if domain is not None:
+            scales = torch.where(held > 0, state["scale_evidence"][1:], scales)
         evidence = F.pad(scales, (1, 0))  # that of the mix that does not change is zero
         trust = evidence.softmax(0)
         around, past = time.trusted(neighbours.around, trust), time.trusted(neighbours.before, trust)
-        labels = time.settle_labels(likelihood, around, state["labels"], bias, self.rounds)
+        labels = time.settle_labels(likelihood, around, state["labels"], base, self.rounds)
         remembered = torch.cat([state["labels"], labels])
-        expected = time.local_mix(past, remembered, state["usual"].expand_as(bias))
+        expected = time.local_mix(past, remembered, state["usual"].expand_as(base))
 
         after = {
             **usual.after,
             **self._predicted(state, probs, answers, expected, keep),
             **self._overruled(state, below, answers, labels, keep),
             **biases,
+            "held": (held - len(probs)).clamp_min(0),
             "raw": raw[-self.window :],
             "labels": remembered[-self.window :],
             "scale_evidence": evidence,
         }
+        if domain is not None:
+            after.update({name: torch.where(held > 0, state[name], after[name]) for name in JUDGED})
         read = self._read_evidence(after)
-        after["answer_evidence"] += _bounded(read, MOST_SHIFT) - read
+        after["answer_evidence"] = after["answer_evidence"] + (_bounded(read, MOST_SHIFT) - read)
         weight = self._weigh(after)
         readers, read = weight[1:], weight[1:].sum()
         mixed = torch.addcmul((labels * readers[:, None]).sum(1), weight[0], probs)
         shift = read * trust[1:].sum()
+        after["mix"] = mix_after(state["mix"], mixed)
         return Reading(mixed, shift, readers @ temperature / read.clamp_min(1e-12), before, after)
 
-    def _answered(
-        self, state: Mapping[str, Tensor], heated: Tensor, domain: Domain | None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The mean of the answers (B, R, C) and of those before them in their domain; and the means of all domains.
+    def _held(self, state: Mapping[str, Tensor], domain: Domain | None) -> Tensor:
+        """Of how many samples, from the first of this batch on, the evidence is left out; 0-dim.
 
-        Where a domain begins that has not been seen before, it is taken to be half as biased as the last one.
+        Whether labels cluster is a fact about the stream. A network that is lost in a new domain and always answers the
+        same looks like labels that cluster, until the usual mix of answers is known there.
         """
-        last = state["domain"].long()
-        biases, images = state["bias"], state["bias_images"]
-        place = last if domain is None else domain.place
-        bias, weighs = biases[place], images[place]
-        if domain is not None:
-            afresh = domain.begins & ~domain.returns & (place != last)
-            even = torch.full_like(bias, 1 / self.num_classes)
-            bias = torch.where(afresh, torch.lerp(even, biases[last], BIAS_LASTS), bias)
-            weighs = torch.where(afresh, BIAS_WEIGHS, weighs)
-        answered = torch.lerp(bias, heated.mean(0), len(heated) / (weighs + len(heated))) if self.speed else bias
-        here = torch.arange(MOST_DOMAINS, device=place.device) == place
-        longest = SAMPLES / self.speed if self.speed else BIAS_WEIGHS
-        return answered, {
-            "bias": torch.where(here[:, None, None], answered, biases),
-            "bias_images": torch.where(here, (weighs + len(heated)).clamp(max=longest), images),
-            "domain": place.to(images),
-        }
+        if domain is None:
+            return state["held"]
+        most = torch.stack((self._read_evidence(state).max(), state["scale_evidence"][1:].max())).min()
+        return torch.where(domain.begins, HELD * (most < 0), state["held"])
 
     def _usual(
-        self, state: Mapping[str, Tensor], probs: Tensor, answers: Tensor, running: time.Running, keep: float
+        self,
+        state: Mapping[str, Tensor],
+        probs: Tensor,
+        answers: Tensor,
+        running: time.Running,
+        keep: float,
+        held: Tensor,
     ) -> Usual:
         """The usual mix of answers, as far as it predicts them better than an even one; the first ones count more."""
         size, classes = len(probs), self.num_classes
-        seen = state["seen"] + size
+        seen = torch.where(held == HELD, 0, state["seen"]) + size
         mean = torch.lerp(
             state["usual"], probs.mean(0), (size / (seen + SAMPLES)).clamp_min(1 - math.exp(-size / USUAL))
         )
