@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 import grotta
@@ -33,9 +34,8 @@ class Unchecked(StreamPrior):
 class Always(StreamPrior):
     """Answers are always read; those that came do not compete."""
 
-    def _weigh(self, state: Mapping[str, Tensor]) -> Tensor:
-        read = self._read_evidence(state).softmax(0)
-        return torch.cat([torch.zeros_like(read[:1]), read])
+    def _weigh(self, read: Tensor) -> Tensor:
+        return F.pad(read.softmax(0), (1, 0))
 
 
 VARIANTS: dict[str, Callable[[], OutputAdaptation]] = {

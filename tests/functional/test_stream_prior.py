@@ -54,7 +54,8 @@ def mix_by_hand(i, s, labels, reader, *, causal=False):
 @given(st.integers(0, 6), st.integers(1, 6), st.floats(0.3, 200))
 def test_neighbours_weigh_by_distance_and_never_themselves(past, batch, scale):
     scales = torch.tensor([scale], dtype=DOUBLE)
-    around, before = sp.time_neighbours(past, batch, scales)
+    around, before, both = sp.time_neighbours(past, batch, scales)
+    assert torch.equal(both, torch.stack([around, before], 1))
     one_hot = torch.eye(past + batch, dtype=DOUBLE)
     for i in range(batch):
         nothing = [0.0] * (past + batch)

@@ -17,6 +17,7 @@ class Neighbours(NamedTuple):
 
     around: Tensor  # both directions, its own answer left out
     before: Tensor  # the past alone
+    both: Tensor  # one beside the other, (1 + S, 2, B, 1 + n + B)
 
 
 def time_neighbours(past: int, batch: int, scales: Tensor, bases: Tensor | None = None) -> Neighbours:
@@ -38,7 +39,8 @@ def time_neighbours(past: int, batch: int, scales: Tensor, bases: Tensor | None 
     left = torch.ones_like(scales[:1]) if bases is None else bases
     left = left[:, None, None, None]
     around, before = (one / (one.sum(2, keepdim=True) + left) for one in (kernel, causal))
-    return Neighbours(_with_base(around.flatten(0, 1)), _with_base(before.flatten(0, 1)))
+    both = torch.stack([_with_base(one.flatten(0, 1)) for one in (around, before)], 1)
+    return Neighbours(both[:, 0], both[:, 1], both)
 
 
 def _with_base(kernels: Tensor) -> Tensor:
@@ -48,7 +50,7 @@ def _with_base(kernels: Tensor) -> Tensor:
 
 
 def trusted(weights: Tensor, trust: Tensor) -> Tensor:
-    """One kernel (B, 1 + n) of all those that :func:`time_neighbours` gives, as far as each is trusted.
+    """One kernel (..., 1 + n) of all those (1 + S, ..., 1 + n) that :func:`time_neighbours` gives, as far as trusted.
 
     ``trust`` is (1 + S,) and sums to 1: of the mix that does not change, then of each time scale.
     """
@@ -77,7 +79,8 @@ def settle_labels(likelihood: Tensor, kernel: Tensor, past: Tensor, base: Tensor
     known, kernel = kernel[:, : len(known)] @ known, kernel[:, len(known) :]
     labels = normalised(likelihood)
     for _ in range(rounds):
-        labels = normalised(likelihood * torch.addmm(known, kernel, labels.flatten(1)).view_as(labels))
+        mix = torch.addmm(known, kernel, labels.flatten(1)).view_as(labels)
+        labels = normalised(mix.mul_(likelihood))
     return labels
 
 

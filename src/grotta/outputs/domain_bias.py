@@ -1,5 +1,6 @@
 """How biased a network is in each domain: which classes it leans to, whatever the images show."""
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -30,8 +31,9 @@ def no_bias(readers: int, classes: int) -> dict[str, Tensor]:
         "bias": torch.zeros(MOST_DOMAINS, readers, classes, device="cpu"),  # mean log-probabilities, by domain
         "bias_images": torch.full((MOST_DOMAINS,), WEIGHS, device="cpu"),  # samples behind these
         "domain": torch.zeros((), device="cpu"),
-        "mix": torch.zeros(classes, device="cpu"),  # sums of labels: of all samples ...
-        "mix_before": torch.zeros(classes, device="cpu"),  # ... and of those before this domain
+        "mix": torch.full((classes,), 1 / classes, device="cpu"),  # the mean of labels ...
+        "mix_images": torch.zeros((), device="cpu"),  # ... over so many samples
+        "most": torch.tensor(math.log(MOST), device="cpu"),  # how far the logarithm of a bias may go in this domain
     }
 
 
@@ -49,43 +51,41 @@ def read_bias(state: Mapping[str, Tensor], heated: Tensor, domain: Domain | None
         longest: samples that the bias of a domain is a mean of, at most; 0: there is none.
     """
     last = state["domain"].long()
-    place = last if domain is None else domain.place
-    biases, images, mix = state["bias"], state["bias_images"], state["mix_before"]
-    bias, weighs = biases[place], images[place]
+    place = (last if domain is None else domain.place).view(1)
+    biases, images, most = state["bias"], state["bias_images"], state["most"]
+    bias, weighs = biases.index_select(0, place)[0], images.index_select(0, place)
     if domain is not None:
-        afresh = domain.begins & ~domain.returns & (place != last)
-        bias = torch.where(afresh, LASTS * biases[last], bias)
+        afresh = domain.begins & ~domain.returns
+        bias = torch.where(afresh, LASTS * biases.index_select(0, last.view(1))[0], bias)
         weighs = torch.where(afresh, WEIGHS, weighs)
-        mix = torch.where(domain.begins, state["mix"], mix)
+        most = torch.where(domain.begins, _most(state["mix"]), most)
+    by_then = weighs + len(heated)
     if longest:
-        bias = torch.lerp(bias, heated.clamp_min(LEAST).log().mean(0), len(heated) / (weighs + len(heated)))
-    most = _most(mix).log()
-    favoured = torch.maximum(torch.minimum(bias - bias.mean(1, keepdim=True), most), -most).exp()
-    here = torch.arange(MOST_DOMAINS, device=place.device) == place
+        bias = torch.lerp(bias, heated.clamp_min(LEAST).log().mean(0), len(heated) / by_then)
+    favoured = torch.clamp(bias - bias.mean(1, keepdim=True), -most, most).exp()
     return Bias(
         favoured,
         {
-            "bias": torch.where(here[:, None, None], bias, biases),
-            "bias_images": torch.where(here, (weighs + len(heated)).clamp(max=max(longest, WEIGHS)), images),
-            "domain": place.to(images),
-            "mix_before": mix,
+            "bias": biases.index_copy(0, place, bias[None]),
+            "bias_images": images.index_copy(0, place, by_then.clamp(max=max(longest, WEIGHS))),
+            "domain": place[0].to(images),
+            "most": most,
         },
     )
 
 
-def mix_after(mix: Tensor, labels: Tensor) -> Tensor:
-    """The sum of labels (C,) after those of a batch (B, C)."""
-    total = mix + labels.sum(0)
-    return total * (LONGEST / total.sum()).clamp(max=1)
+def mix_after(state: Mapping[str, Tensor], labels: Tensor) -> dict[str, Tensor]:
+    """The mean of labels, and the samples behind it, after those of a batch (B, C)."""
+    by_then = state["mix_images"] + len(labels)
+    mix = torch.lerp(state["mix"], labels.mean(0), len(labels) / by_then)
+    return {"mix": mix, "mix_images": by_then.clamp_max(LONGEST)}
 
 
 def _most(mix: Tensor) -> Tensor:
-    """How many times a class may be favoured: more where labels have been even, since it cannot be theirs; 0-dim.
+    """How far the logarithm of a bias may go: further where labels have been even, since it cannot be theirs; 0-dim.
 
     Labels are spread over as many classes as would be alike as often, if all of these were equally frequent.
     """
-    total = mix.sum()
-    spread = total.square() / mix.square().sum().clamp_min(1e-6)
-    share = (spread - 1) / (len(mix) - 1)
-    even = ((share - UNEVEN) / (EVEN - UNEVEN)).clamp(0, 1)
-    return MOST * (MOST_WHERE_EVEN / MOST) ** even
+    share = (mix.dot(mix).reciprocal() - 1) / (len(mix) - 1)
+    low, high = math.log(MOST), math.log(MOST_WHERE_EVEN)
+    return (low + (share - UNEVEN) * ((high - low) / (EVEN - UNEVEN))).clamp(low, high)

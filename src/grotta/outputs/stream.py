@@ -136,6 +136,7 @@ class StreamPrior(OutputAdaptation):
             "usual_evidence": torch.zeros((), device="cpu"),
             "seen": torch.zeros((), device="cpu"),
             "held": torch.zeros((), device="cpu"),  # samples whose evidence is yet to be left out
+            "for_reading": torch.zeros((), device="cpu"),  # what speaks for the best reader and time scale, at most
             "unread_evidence": torch.zeros((), device="cpu"),
             "answer_evidence": torch.zeros(readers, device="cpu"),
             "confusion": torch.zeros(readers, buckets, buckets, device="cpu"),
@@ -198,34 +199,39 @@ class StreamPrior(OutputAdaptation):
         gain = time.scale_evidence(probs / usual.base, neighbours.around, raw, usual.base)
         gain = gain - SHIFT_COSTS * math.log(self.num_classes) * share
         scales = _bounded(_faded(state["scale_evidence"][1:], keep, gain), MOST_SHIFT)
+        waits = held > 0
         if domain is not None:
-            scales = torch.where(held > 0, state["scale_evidence"][1:], scales)
+            scales = torch.where(waits, state["scale_evidence"][1:], scales)
         evidence = F.pad(scales, (1, 0))  # that of the mix that does not change is zero
         trust = evidence.softmax(0)
-        around, past = time.trusted(neighbours.around, trust), time.trusted(neighbours.before, trust)
+        around, past = time.trusted(neighbours.both, trust)
         labels = time.settle_labels(likelihood, around, state["labels"], base, self.rounds)
         remembered = torch.cat([state["labels"], labels])
         expected = time.local_mix(past, remembered, state["usual"].expand_as(base))
 
         after = {
+            **state,
             **usual.after,
             **self._predicted(state, probs, answers, expected, keep),
             **self._overruled(state, below, answers, labels, keep),
             **biases,
-            "held": (held - len(probs)).clamp_min(0),
             "raw": raw[-self.window :],
             "labels": remembered[-self.window :],
             "scale_evidence": evidence,
         }
         if domain is not None:
-            after.update({name: torch.where(held > 0, state[name], after[name]) for name in JUDGED})
+            after.update({name: torch.where(waits, state[name], after[name]) for name in JUDGED})
+            after["held"] = (held - len(probs)).clamp_min(0)
         read = self._read_evidence(after)
-        after["answer_evidence"] = after["answer_evidence"] + (_bounded(read, MOST_SHIFT) - read)
-        weight = self._weigh(after)
+        bounded = _bounded(read, MOST_SHIFT)
+        after["answer_evidence"] = after["answer_evidence"] + (bounded - read)
+        after["for_reading"] = torch.minimum(bounded.max(), scales.max())
+        weight = self._weigh(bounded)
         readers, read = weight[1:], weight[1:].sum()
         mixed = torch.addcmul((labels * readers[:, None]).sum(1), weight[0], probs)
         shift = read * trust[1:].sum()
-        after["mix"] = mix_after(state["mix"], mixed)
+        if domain is not None:
+            after.update(mix_after(state, mixed))
         return Reading(mixed, shift, readers @ temperature / read.clamp_min(1e-12), before, after)
 
     def _held(self, state: Mapping[str, Tensor], domain: Domain | None) -> Tensor:
@@ -236,8 +242,7 @@ class StreamPrior(OutputAdaptation):
         """
         if domain is None:
             return state["held"]
-        most = torch.stack((self._read_evidence(state).max(), state["scale_evidence"][1:].max())).min()
-        return torch.where(domain.begins, HELD * (most < 0), state["held"])
+        return torch.where(domain.begins, HELD * (state["for_reading"] < 0), state["held"])
 
     def _usual(
         self,
@@ -304,9 +309,8 @@ class StreamPrior(OutputAdaptation):
         costs = READING_COSTS * math.log(self.num_classes) * state["samples"] / SAMPLES
         return state["answer_evidence"] - state["unsuspected"].clamp_min(0) - costs - state["unread_evidence"]
 
-    def _weigh(self, state: Mapping[str, Tensor]) -> Tensor:
-        """How far the answers as they came, and each reader, are believed; (1 + R,), sums to 1."""
-        read = self._read_evidence(state)
+    def _weigh(self, read: Tensor) -> Tensor:
+        """How far the answers as they came, and each reader, are believed, given what speaks for readers; (1 + R,)."""
         return F.pad(read, (1, 0)).softmax(0)
 
     def _weights_in_time(self, past: int, like: Tensor) -> tuple[time.Neighbours, time.Running]:
