@@ -11,7 +11,7 @@ from grotta.outputs.base import MOST_DOMAINS, Domain
 
 WEIGHS = 512.0  # samples that the first guess of a domain's bias is worth: none at first, and later ...
 LASTS = 0.5  # ... so much of the last domain's
-LEAST = 1e-4  # probabilities count as at least this much
+MOST_AGAINST = 27.0  # nats that an answer can speak against a class
 MOST = 1.5  # a class is taken to be favoured or neglected at most this many times ...
 MOST_WHERE_EVEN = 3.0  # ... or, where the labels of the domains before were even, this many
 UNEVEN, EVEN = 0.2, 0.5  # shares of the classes that labels are spread over, to be taken for uneven and for even
@@ -61,7 +61,8 @@ def read_bias(state: Mapping[str, Tensor], heated: Tensor, domain: Domain | None
         most = torch.where(domain.begins, _most(state["mix"]), most)
     by_then = weighs + len(heated)
     if longest:
-        bias = torch.lerp(bias, heated.clamp_min(LEAST).log().mean(0), len(heated) / by_then)
+        least = math.exp(-min(heated.shape[2], MOST_AGAINST))
+        bias = torch.lerp(bias, heated.clamp_min(least).log().mean(0), len(heated) / by_then)
     favoured = torch.clamp(bias - bias.mean(1, keepdim=True), -most, most).exp()
     return Bias(
         favoured,
