@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 import grotta
 from grotta import outputs
 from grotta.checks import batches, small_model
-from grotta.outputs import stream
+from grotta.outputs import domain_bias, stream
 from grotta.outputs.base import MOST_DOMAINS, Domain
 
 NO_FEATURES = torch.zeros(0)
@@ -137,15 +139,15 @@ def read(adaptation, probs, domain):
 
 
 def biases_by_hand(batches, classes, *, longest=2048.0):
-    """The bias of each domain, (place, begins, returns) of each batch given; read at temperature 1."""
+    """The mean log-probabilities of each domain, (place, begins, returns) of each batch given; at temperature 1."""
     bias, weight, last = {}, {}, None
     for probs, (place, begins, returns) in batches:
-        even = torch.full((classes,), 1 / classes, dtype=torch.float64)
         if place not in bias or (begins and not returns):
-            bias[place] = even if last is None else (even + bias[last]) / 2
+            bias[place] = torch.zeros(classes, dtype=torch.float64) if last is None else bias[last] / 2
             weight[place] = 512.0
         total = weight[place] + len(probs)
-        bias[place] = (weight[place] * bias[place] + probs.double().sum(0)) / total
+        logs = probs.double().log().clamp(min=-min(classes, 27.0))
+        bias[place] = (weight[place] * bias[place] + logs.sum(0)) / total
         weight[place], last = min(total, longest), place
     return bias
 
@@ -166,8 +168,8 @@ def test_each_domain_has_a_bias_of_its_own(speed, longest):
     assert found.shape == (MOST_DOMAINS, 1, 5)
     expected = biases_by_hand(batches, 5, longest=longest)
     for place in range(MOST_DOMAINS):
-        right = expected.get(place, torch.full((5,), 0.2, dtype=torch.float64))
-        torch.testing.assert_close(found[place, 0].double(), right, atol=1e-6, rtol=1e-5)
+        right = expected.get(place, torch.zeros(5, dtype=torch.float64))
+        torch.testing.assert_close(found[place, 0].double(), right, atol=1e-5, rtol=1e-5)
     assert int(adaptation.state_dict()["domain"]) == 3
 
 
@@ -184,24 +186,26 @@ def test_a_returning_domain_gets_its_own_bias_back_and_a_new_one_half_of_the_las
     for _ in range(20):
         read(adaptation, one_sided(64, 0), domain(0))
     first = adaptation.state_dict()["bias"][0]
-    assert bool((first[:, 0] > 0.3).all())
-    nothing = one_sided(1, 0) * 0 + 0.25  # one answer that says nothing
+    assert bool((first[:, 0] > first[:, 1:].amax(1) + 0.3).all())
+    nothing = torch.full((1, 4), 0.25)  # one answer that says nothing
     read(adaptation, nothing, domain(1, begins=True))
     second = adaptation.state_dict()["bias"][1]
-    torch.testing.assert_close(second, ((first + 0.25) / 2 * 512 + 0.25) / 513)
+    torch.testing.assert_close(second, (first / 2 * 512 + math.log(0.25)) / 513)
     for _ in range(20):
         read(adaptation, one_sided(64, 3), domain(1))
     assert torch.equal(adaptation.state_dict()["bias"][0], first)
     read(adaptation, nothing, domain(0, begins=True, returns=True))
     seen = 512 + 20 * 64
-    torch.testing.assert_close(adaptation.state_dict()["bias"][0], (first * seen + 0.25) / (seen + 1))
+    torch.testing.assert_close(adaptation.state_dict()["bias"][0], (first * seen + math.log(0.25)) / (seen + 1))
 
 
 def test_the_answers_are_read_in_the_light_of_the_bias_of_their_domain():
     adaptation = outputs.create("stream", 4)
     for place, of in ((0, 0), (1, 3)):
-        for i in range(20):
-            read(adaptation, one_sided(64, of, seed=i), domain(place, begins=i == 0))
+        probs = stream_of(1280, 4)[1]
+        probs[:, of] *= 3
+        for i, batch in enumerate(probs.split(64)):
+            read(adaptation, batch / batch.sum(1, keepdim=True), domain(place, begins=place == 1 and i == 0))
     doubtful = torch.tensor([[0.4, 0.1, 0.1, 0.4]]).repeat(16, 1)
     back = [domain(place, begins=True, returns=True) for place in (0, 1)]
     answers = [adaptation.refine(doubtful, NO_FEATURES, domain=there).numbers.reading for there in back]
@@ -220,9 +224,97 @@ def test_without_domains_there_is_one_bias():
     state = plain.state_dict()
     assert same(state, told.state_dict())
     assert same(state, later.state_dict())
-    assert not torch.allclose(state["bias"][0], torch.tensor(0.25), atol=1e-3)
-    assert bool((state["bias"][1:] == 0.25).all())
+    assert not torch.allclose(state["bias"][0], torch.zeros(4), atol=1e-3)
+    assert bool((state["bias"][1:] == 0).all())
     assert int(state["domain"]) == 0
+
+
+def runs_of(classes, n=640, *, seed=0):
+    """Answers that are sure and right, of labels in runs of these classes out of four."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.tensor(classes).repeat_interleave(16).repeat(n)[:n]
+    logits = torch.randn(n, 4, generator=generator)
+    logits[torch.arange(n), labels] += 6
+    return logits.softmax(1)
+
+
+@pytest.mark.parametrize(("classes", "most"), [((0, 1, 2, 3), 3.0), ((0,), 1.5), ((0, 1), 2.1)])
+def test_a_bias_may_go_further_where_labels_were_even(classes, most):
+    """Two of four classes fill a third of the way from one to four: between the two bounds."""
+    adaptation = outputs.create("stream", 4)
+    for batch in runs_of(classes).split(64):
+        read(adaptation, batch, domain(0))
+        assert float(adaptation.state_dict()["most"].exp()) == pytest.approx(1.5)  # nothing came before this domain
+    for i in range(20):
+        read(adaptation, one_sided(64, 3, seed=i), domain(1, begins=i == 0))
+        assert float(adaptation.state_dict()["most"].exp()) == pytest.approx(most, abs=0.15)
+
+
+def test_no_class_is_taken_for_more_favoured_than_the_bound():
+    adaptation = outputs.create("stream", 4, temperatures=(1.0,))
+    sure = torch.tensor([[0.97, 0.01, 0.01, 0.01]]).repeat(64, 1)
+    for _ in range(30):
+        adaptation(sure, NO_FEATURES)
+    state = adaptation.state_dict()
+    favoured = domain_bias.read_bias(state, sure[:, None], None, 2048.0).favoured[0]
+    assert state["bias"][0, 0, 0] - state["bias"][0, 0, 1] > math.log(2)  # what was learned goes further ...
+    torch.testing.assert_close(favoured, torch.tensor([1.5, 2 / 3, 2 / 3, 2 / 3]))  # ... than what is believed
+
+
+@pytest.mark.parametrize("classes", [2, 10, 50, 400])
+def test_labels_that_are_a_little_uneven_move_the_bias_as_they_move_the_mix(classes):
+    """Sure and right answers: the bias is the logarithm of the label's share, while that is about 1/C."""
+    images = 20 * classes
+    labels = torch.arange(classes).repeat_interleave(20)
+    labels[::40] = 0  # one in forty of all labels more
+    probs = torch.full((images, classes), 1e-13)
+    probs[torch.arange(images), labels] = 1.0
+    state = domain_bias.no_bias(1, classes)
+    state["bias_images"].zero_()
+    found = domain_bias.read_bias(state, probs[:, None], None, 1e9).after["bias"][0, 0]
+    share = (labels == 0).float().mean() - 1 / classes
+    against = min(classes, 27.0)
+    torch.testing.assert_close(found[0] - found.mean(), against * share, atol=1e-4, rtol=0.06)
+    if classes <= 10:
+        assert float(found[0] - found.mean()) == pytest.approx(math.log(1 + classes * share), abs=0.06)
+
+
+LOST = torch.tensor([0.05, 0.05, 0.85, 0.05])
+
+
+def state_after(course, classes=4):
+    adaptation = outputs.create("stream", classes)
+    for probs, there in course:
+        read(adaptation, probs, there)
+    return adaptation
+
+
+def test_what_a_new_domain_seems_to_show_waits_where_labels_came_in_random_order():
+    """A network that is lost and always says the same looks like labels that cluster."""
+    _, probs = stream_of(1280, 4, run=1, right=0.9)
+    adaptation = state_after([(batch, domain(0)) for batch in probs.split(64)])
+    before = adaptation.state_dict()
+    assert float(before["for_reading"]) < 0
+    lost = LOST.repeat(64, 1)
+    for i in range(4):
+        read(adaptation, lost, domain(1, begins=i == 0))
+        state = adaptation.state_dict()
+        assert int(state["held"]) == 256 - 64 * (i + 1)
+        for name in ("scale_evidence", "confidence", "kept", "samples", "unsuspected", "unread_evidence"):
+            torch.testing.assert_close(state[name], before[name], msg=name)
+    read(adaptation, lost, domain(1))
+    assert not torch.equal(adaptation.state_dict()["scale_evidence"], before["scale_evidence"])
+
+
+def test_where_labels_cluster_a_new_domain_counts_at_once():
+    _, probs = stream_of(1280, 4)
+    adaptation = state_after([(batch, domain(0)) for batch in probs.split(64)])
+    before = adaptation.state_dict()
+    assert float(before["for_reading"]) > 0
+    read(adaptation, LOST.repeat(64, 1), domain(1, begins=True))
+    state = adaptation.state_dict()
+    assert int(state["held"]) == 0
+    assert not torch.equal(state["scale_evidence"], before["scale_evidence"])
 
 
 def test_who_stops_telling_domains_stays_in_the_last():
@@ -358,4 +450,4 @@ def test_answers_as_they_came_are_judged_by_rows_of_the_confusion_as_those_that_
 def test_without_speed_no_bias_is_learned():
     adaptation = stream.StreamPrior(3, speed=0)
     adaptation(torch.tensor([[0.8, 0.1, 0.1]]).repeat(64, 1))
-    assert adaptation.state_dict()["bias"].eq(1 / 3).all()
+    assert adaptation.state_dict()["bias"].eq(0).all()

@@ -68,7 +68,7 @@ def read_bias(state: Mapping[str, Tensor], heated: Tensor, domain: Domain | None
         favoured,
         {
             "bias": biases.index_copy(0, place, bias[None]),
-            "bias_images": images.index_copy(0, place, by_then.clamp(max=max(longest, WEIGHS))),
+            "bias_images": images.index_copy(0, place, by_then.clamp(max=longest or WEIGHS)),
             "domain": place[0].to(images),
             "most": most,
         },

@@ -230,8 +230,7 @@ class StreamPrior(OutputAdaptation):
         readers, read = weight[1:], weight[1:].sum()
         mixed = torch.addcmul((labels * readers[:, None]).sum(1), weight[0], probs)
         shift = read * trust[1:].sum()
-        if domain is not None:
-            after.update(mix_after(state, mixed))
+        after.update(mix_after(state, mixed))
         return Reading(mixed, shift, readers @ temperature / read.clamp_min(1e-12), before, after)
 
     def _held(self, state: Mapping[str, Tensor], domain: Domain | None) -> Tensor:
