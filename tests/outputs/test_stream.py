@@ -138,12 +138,16 @@ def read(adaptation, probs, domain):
     return output.probs
 
 
-def biases_by_hand(batches, classes, *, longest=2048.0):
-    """The mean log-probabilities of each domain, (place, begins, returns) of each batch given; at temperature 1."""
+def biases_by_hand(batches, bounds, classes, *, longest=2048.0):
+    """The mean log-probabilities of each domain, (place, begins, returns) of each batch given; at temperature 1.
+
+    ``bounds`` are how far a bias could go, as a logarithm, just before each batch.
+    """
     bias, weight, last = {}, {}, None
-    for probs, (place, begins, returns) in batches:
+    for (probs, (place, begins, returns)), most in zip(batches, bounds):
         if place not in bias or (begins and not returns):
-            bias[place] = torch.zeros(classes, dtype=torch.float64) if last is None else bias[last] / 2
+            believed = torch.zeros(classes, dtype=torch.float64) if last is None else bias[last] - bias[last].mean()
+            bias[place] = believed.clamp(-most, most) / 2
             weight[place] = 512.0
         total = weight[place] + len(probs)
         logs = probs.double().log().clamp(min=-min(classes, 27.0))
@@ -162,11 +166,13 @@ def test_each_domain_has_a_bias_of_its_own(speed, longest):
     _, probs = stream_of(64 * len(course), 5, run=64)
     adaptation = outputs.create("stream", 5, temperatures=(1.0,), speed=speed)
     batches = list(zip(probs.split(64), course))
+    bounds = []
     for batch, (place, begins, returns) in batches:
+        bounds.append(float(adaptation.state_dict()["most"]))
         read(adaptation, batch, domain(place, begins=begins, returns=returns))
     found = adaptation.state_dict()["bias"]
     assert found.shape == (MOST_DOMAINS, 1, 5)
-    expected = biases_by_hand(batches, 5, longest=longest)
+    expected = biases_by_hand(batches, bounds, 5, longest=longest)
     for place in range(MOST_DOMAINS):
         right = expected.get(place, torch.zeros(5, dtype=torch.float64))
         torch.testing.assert_close(found[place, 0].double(), right, atol=1e-5, rtol=1e-5)
@@ -190,7 +196,8 @@ def test_a_returning_domain_gets_its_own_bias_back_and_a_new_one_half_of_the_las
     nothing = torch.full((1, 4), 0.25)  # one answer that says nothing
     read(adaptation, nothing, domain(1, begins=True))
     second = adaptation.state_dict()["bias"][1]
-    torch.testing.assert_close(second, (first / 2 * 512 + math.log(0.25)) / 513)
+    believed = (first - first.mean(1, keepdim=True)).clamp(-math.log(1.5), math.log(1.5))
+    torch.testing.assert_close(second, (believed / 2 * 512 + math.log(0.25)) / 513)
     for _ in range(20):
         read(adaptation, one_sided(64, 3), domain(1))
     assert torch.equal(adaptation.state_dict()["bias"][0], first)

@@ -56,16 +56,16 @@ def read_bias(state: Mapping[str, Tensor], heated: Tensor, domain: Domain | None
     bias, weighs = biases.index_select(0, place)[0], images.index_select(0, place)
     if domain is not None:
         afresh = domain.begins & ~domain.returns
-        bias = torch.where(afresh, LASTS * biases.index_select(0, last.view(1))[0], bias)
+        before = _bounded(biases.index_select(0, last.view(1))[0], most)
+        bias = torch.where(afresh, LASTS * before, bias)
         weighs = torch.where(afresh, WEIGHS, weighs)
         most = torch.where(domain.begins, _most(state["mix"]), most)
     by_then = weighs + len(heated)
     if longest:
         least = math.exp(-min(heated.shape[2], MOST_AGAINST))
         bias = torch.lerp(bias, heated.clamp_min(least).log().mean(0), len(heated) / by_then)
-    favoured = torch.clamp(bias - bias.mean(1, keepdim=True), -most, most).exp()
     return Bias(
-        favoured,
+        _bounded(bias, most).exp(),
         {
             "bias": biases.index_copy(0, place, bias[None]),
             "bias_images": images.index_copy(0, place, by_then.clamp(max=longest or WEIGHS)),
@@ -80,6 +80,11 @@ def mix_after(state: Mapping[str, Tensor], labels: Tensor) -> dict[str, Tensor]:
     by_then = state["mix_images"] + len(labels)
     mix = torch.lerp(state["mix"], labels.mean(0), len(labels) / by_then)
     return {"mix": mix, "mix_images": by_then.clamp_max(LONGEST)}
+
+
+def _bounded(bias: Tensor, most: Tensor) -> Tensor:
+    """Biases (R, C), around zero, as far as they are believed."""
+    return torch.clamp(bias - bias.mean(1, keepdim=True), -most, most)
 
 
 def _most(mix: Tensor) -> Tensor:
