@@ -231,6 +231,12 @@ def preserved(x, name, w, eps=1e-5):
     return (x - mean_g) / (var_g + eps).sqrt() * scale + shift
 
 
+@pytest.mark.parametrize(("classes", "rate"), [(2, 0.01), (64, 0.01), (65, 0.005), (1000, 0.005)])
+def test_a_step_is_half_as_long_where_the_memory_cannot_show_every_class(classes, rate):
+    adapter = plus(classifier(classes), lr=0.01)
+    assert [group["lr"] for group in adapter.trainer.optimizer.param_groups] == [rate]
+
+
 def test_a_step_is_one_of_adam_as_far_as_answers_are_even_and_a_little_way_back(by_hand):
     """Mutual information, evenness, Adam and the way back, all by hand."""
     net = by_hand.net()
@@ -533,7 +539,7 @@ def test_a_network_without_affine_parameters_is_just_not_trained():
 def test_it_trains_unless_told_otherwise():
     for adapter in (plus(classifier()), plus(classifier(), preset="paper"), plus(classifier(), train=True)):
         assert adapter.describe().trained == 16
-        assert adapter.optimizer.param_groups[0]["lr"] == 2e-3
+        assert adapter.optimizer.param_groups[0]["lr"] == 4e-3
     assert plus(classifier(), preset="fast", train=True).trainer is not None
 
 

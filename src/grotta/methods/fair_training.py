@@ -40,7 +40,8 @@ class FairTraining(nn.Module):
     Args:
         network: of which the affine parameters of the norm layers are trained, and nothing else.
         num_classes: of its answers.
-        lr: of Adam.
+        lr: of Adam; half of it where there are more classes than images in the memory, so that it shows most of them
+            not even once.
         **factory: device and dtype of the counts.
     """
 
@@ -60,7 +61,7 @@ class FairTraining(nn.Module):
         super().__init__()
         trained = list(trained_affine(network).values())
         object.__setattr__(self, "network", network)  # the adapter's, not a sub-module of this
-        self.optimizer = make_optimizer("adam", trained, lr)
+        self.optimizer = make_optimizer("adam", trained, lr if num_classes <= SAMPLES else lr / 2)
         self.origin = Origin(trained)
         self.memory = CSTU(SAMPLES, num_classes, lambda_u=0.0)
         # How often each class was the answer: before the last block, in it, and in this one; of pairs of these, how

@@ -82,7 +82,7 @@ class GRoTTAPlus(Adapter):
         probe_every: with fewer than all experts, the others are asked too about every n-th batch, when it is learned.
         train: train the tracked reading, where labels come in random order. That takes a backward pass over 64 images
             at a time, however small the batches are.
-        lr: of the training, with Adam.
+        lr: of the training, with Adam; half of it where there are more than 64 classes.
         k: by how many standard errors an image must differ to be corrected (instance) ...
         bold_k: ... and the same of the bold reading.
         bold_sharpness: by what the logits of the bold reading are multiplied.
