@@ -6,7 +6,7 @@ from statistics import fmean
 
 from grotta.bench.spec import CellSpec
 from grotta.bench.store.results import CellResult
-from grotta.paper.matrix import matrix_blocks
+from grotta.paper.matrix import matrix_blocks, shared_runs, situation_errors
 from grotta.paper.recipe import by_id
 from grotta.paper.scope import Scope
 from grotta.paper.situations import SITUATIONS
@@ -114,21 +114,22 @@ def _blocks(results: Sequence[CellResult]) -> list[object]:
 
 
 def _regrets(results: Sequence[CellResult]) -> list[Regret]:
-    errors: dict[str, dict[str, float]] = {}
     here = _by_base(results)
+    errors: dict[str, dict[str, float]] = {}
     for one in SITUATIONS:
+        runs: dict[str, list[CellResult]] = {}
         for r in here.get(one.base, ()):
-            error = fmean(r.domain_errors[domain] for domain in one.scored)
-            errors.setdefault(one.name, {})[row_key(r.spec)] = error
+            runs.setdefault(row_key(r.spec), []).append(r)
+        if runs:
+            errors[one.name] = situation_errors(one, shared_runs(runs))
     return regrets(errors)
 
 
 def _by_base(results: Sequence[CellResult]) -> dict[CellSpec, list[CellResult]]:
-    """The cells of each situation with seed 0."""
+    """The cells of each situation."""
     found: dict[CellSpec, list[CellResult]] = {}
     for r in results:
-        if r.spec.seed == 0:
-            found.setdefault(_base(r.spec), []).append(r)
+        found.setdefault(_base(r.spec), []).append(r)
     return found
 
 
@@ -144,25 +145,36 @@ def _number(mean: float | None, least: float) -> str:
 
 
 def _command(results: Sequence[CellResult]) -> str:
-    rows: dict[frozenset[CellSpec], list[str]] = {}
-    for key in row_keys(results):
-        rows.setdefault(frozenset(_base(r.spec) for r in results if row_key(r.spec) == key), []).append(key)
-    names = [f'"{",".join(keys)}"' if " " in ",".join(keys) else ",".join(keys) for keys in rows.values()]
-    lines = [f"grotta reproduce matrix --full --methods {methods}" for methods in names]
+    """The commands that make these cells: situations that need no download may have more seeds than the others."""
+    bundled = {one.base for one in SITUATIONS if one.bundled}
+    first = [r for r in results if r.spec.seed == 0]
+    more = [r for r in results if r.spec.seed > 0]
+    if {_base(r.spec) for r in more} - bundled:
+        raise ValueError("more seeds than one must be of situations that need no download")
+    lines = [f"grotta reproduce matrix --full --methods {methods}" for methods in _method_lists(first)]
+    seeds = 1 + max(r.spec.seed for r in results)
+    lines += [f"grotta reproduce matrix --seeds {seeds} --methods {methods}" for methods in _method_lists(more)]
     return "\n".join(["```sh", *lines, "```"])
 
 
+def _method_lists(results: Sequence[CellResult]) -> list[str]:
+    """The methods as an argument, one for each set of situations that some of them have."""
+    rows: dict[frozenset[CellSpec], list[str]] = {}
+    for key in row_keys(results):
+        rows.setdefault(frozenset(_base(r.spec) for r in results if row_key(r.spec) == key), []).append(key)
+    return [f'"{",".join(keys)}"' if " " in ",".join(keys) else ",".join(keys) for keys in rows.values()]
+
+
 def _made(results: Sequence[CellResult]) -> str:
-    """The stream hash and the digests of network and pictures of each situation; all methods have the same."""
-    lines = ["Streams (seed 0), networks and pictures by the start of their digests:", ""]
+    """The stream hashes and the digests of network and pictures of each situation; all methods have the same."""
+    lines = ["Streams (by seed from 0), networks and pictures by the start of their digests:", ""]
     lines += ["| Situation | Stream | Network | Pictures |", "|---|---|---|---|"]
     here = _by_base(results)
     for one in SITUATIONS:
-        marks = {
-            (r.stream_hash[:12], r.model_fingerprint[:12], r.data_fingerprint[:12]) for r in here.get(one.base, ())
-        }
-        for stream, network, pictures in sorted(marks):
-            lines.append(f"| {one.name} | `{stream}` | `{network}` | `{pictures}` |")
+        found = here.get(one.base, ())
+        streams = dict(sorted({(r.spec.seed, r.stream_hash[:12]) for r in found})).values()
+        for network, pictures in sorted({(r.model_fingerprint[:12], r.data_fingerprint[:12]) for r in found}):
+            lines.append(f"| {one.name} | {', '.join(f'`{s}`' for s in streams)} | `{network}` | `{pictures}` |")
     return "\n".join(lines)
 
 

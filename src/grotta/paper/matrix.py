@@ -78,20 +78,37 @@ def matrix_blocks(scope: Scope, found: Found, printed: Printed) -> list[Block]:
     known = {one.base: one for one in SITUATIONS}
     situations = [known.get(base, Situation(base.label, base)) for base in scope.bases]
     errors: dict[str, Mapping[str, float]] = {}
+    seeds: dict[str, int] = {}
     results: list[CellResult] = []
     for one in situations:
         here = {row: [found[s.id] for s in _seeded(scope, one.base, row) if s.id in found] for row in scope.methods}
-        errors[one.name] = {row: fmean(_error(one, r) for r in runs) for row, runs in here.items() if runs}
-        results += [result for runs in here.values() for result in runs]
-    errors = {name: rows for name, rows in errors.items() if rows}
+        runs = shared_runs(here)
+        if runs:
+            errors[one.name] = situation_errors(one, runs)
+            seeds[one.name] = len(next(iter(runs.values())))
+        results += [result for found_here in runs.values() for result in found_here]
     if not errors:
         return []
-    return [*regret_blocks(errors, results), _listing(situations, scope.seeds)]
+    return [*regret_blocks(errors, results), _listing(situations, seeds)]
 
 
-def _error(situation: Situation, result: CellResult) -> float:
-    """The mean error in per cent over the domains that count."""
-    return fmean(result.domain_errors[domain] for domain in situation.scored)
+def shared_runs(runs: Mapping[str, Sequence[CellResult]]) -> dict[str, list[CellResult]]:
+    """Of the runs of each row in one situation, those with seeds that all rows have: other streams are no comparison.
+
+    A row without any run is left out.
+    """
+    there = [{result.spec.seed for result in found} for found in runs.values() if found]
+    shared = set.intersection(*there) if there else set()
+    kept = {row: [result for result in found if result.spec.seed in shared] for row, found in runs.items()}
+    return {row: found for row, found in kept.items() if found}
+
+
+def situation_errors(situation: Situation, runs: Mapping[str, Sequence[CellResult]]) -> dict[str, float]:
+    """The error of each row in per cent, mean over its runs and the domains that count."""
+    return {
+        row: fmean(fmean(result.domain_errors[domain] for domain in situation.scored) for result in found)
+        for row, found in runs.items()
+    }
 
 
 def _with_row(base: CellSpec, row: str) -> CellSpec:
@@ -103,7 +120,7 @@ def _seeded(scope: Scope, base: CellSpec, row: str) -> list[CellSpec]:
     return [replace(_with_row(base, row), seed=seed, stream_seed=seed) for seed in range(scope.seeds)]
 
 
-def _listing(situations: Sequence[Situation], seeds: int) -> Listing:
+def _listing(situations: Sequence[Situation], seeds: Mapping[str, int]) -> Listing:
     rows: list[Line] = []
     for one in situations:
         base = one.base
@@ -111,11 +128,12 @@ def _listing(situations: Sequence[Situation], seeds: int) -> Listing:
         length = f"{base.images:,}" if base.images else "all"
         network = base.model.partition("@")[0]
         count = plural(len(base.domains), "domain")
-        rows.append((one.name, base.dataset, network, shift, count, length, str(base.batch_size)))
-    heads = ("Situation", "Data", "Network", "Labels", "Stream", "Images per domain", "Batch")
+        batch, runs = str(base.batch_size), str(seeds.get(one.name, 0))
+        rows.append((one.name, base.dataset, network, shift, count, length, batch, runs))
+    heads = ("Situation", "Data", "Network", "Labels", "Stream", "Images per domain", "Batch", "Seeds")
     notes = [
-        f"Every method saw the same streams; mean over domains and {plural(seeds, 'seed')}. Errors on garbage (noise, "
-        "blank pictures, a single class) do not count."
+        "Every method saw the same streams; mean over domains and seeds. Errors on garbage (noise, blank pictures, a "
+        "single class) do not count."
     ]
     left = [one.name for one in SITUATIONS if one.base not in {other.base for other in situations}]
     if left:
