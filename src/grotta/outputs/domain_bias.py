@@ -54,7 +54,7 @@ def read_bias(state: Mapping[str, Tensor], heated: Tensor, domain: Domain | None
     place = (last if domain is None else domain.place).view(1)
     biases, images, most = state["bias"], state["bias_images"], state["most"]
     bias, weighs = biases.index_select(0, place)[0], images.index_select(0, place)
-    if domain is not None:
+    if domain is not None and not surely_false(domain.begins):
         afresh = domain.begins & ~domain.returns
         before = _bounded(biases.index_select(0, last.view(1))[0], most)
         bias = torch.where(afresh, LASTS * before, bias)
@@ -80,6 +80,11 @@ def mix_after(state: Mapping[str, Tensor], labels: Tensor) -> dict[str, Tensor]:
     by_then = state["mix_images"] + len(labels)
     mix = torch.lerp(state["mix"], labels.mean(0), len(labels) / by_then)
     return {"mix": mix, "mix_images": by_then.clamp_max(LONGEST)}
+
+
+def surely_false(flag: Tensor) -> bool:
+    """Whether a flag is known to be false without waiting for a device: there, what depends on it is computed."""
+    return flag.device.type == "cpu" and not flag
 
 
 def _bounded(bias: Tensor, most: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from grotta import functional as GF
 from grotta._check import check_in_unit_interval, check_positive, check_whole
 from grotta.functional import stream_prior as time
 from grotta.outputs.base import Domain, Output, OutputAdaptation
-from grotta.outputs.domain_bias import mix_after, no_bias, read_bias
+from grotta.outputs.domain_bias import mix_after, no_bias, read_bias, surely_false
 from grotta.outputs.registry import register
 
 SAMPLES = 64  # rates, forgetting and penalties are per this many samples, whatever the size of a batch
@@ -200,7 +200,8 @@ class StreamPrior(OutputAdaptation):
         gain = gain - SHIFT_COSTS * math.log(self.num_classes) * share
         scales = _bounded(_faded(state["scale_evidence"][1:], keep, gain), MOST_SHIFT)
         waits = held > 0
-        if domain is not None:
+        may_wait = not surely_false(waits)
+        if may_wait:
             scales = torch.where(waits, state["scale_evidence"][1:], scales)
         evidence = F.pad(scales, (1, 0))  # that of the mix that does not change is zero
         trust = evidence.softmax(0)
@@ -219,7 +220,7 @@ class StreamPrior(OutputAdaptation):
             "labels": remembered[-self.window :],
             "scale_evidence": evidence,
         }
-        if domain is not None:
+        if may_wait:
             after.update({name: torch.where(waits, state[name], after[name]) for name in JUDGED})
             after["held"] = (held - len(probs)).clamp_min(0)
         read = self._read_evidence(after)
@@ -239,7 +240,7 @@ class StreamPrior(OutputAdaptation):
         Whether labels cluster is a fact about the stream. A network that is lost in a new domain and always answers the
         same looks like labels that cluster, until the usual mix of answers is known there.
         """
-        if domain is None:
+        if domain is None or surely_false(domain.begins):
             return state["held"]
         return torch.where(domain.begins, HELD * (state["for_reading"] < 0), state["held"])
 
@@ -254,7 +255,7 @@ class StreamPrior(OutputAdaptation):
     ) -> Usual:
         """The usual mix of answers, as far as it predicts them better than an even one; the first ones count more."""
         size, classes = len(probs), self.num_classes
-        seen = torch.where(held == HELD, 0, state["seen"]) + size
+        seen = state["seen"] + size if surely_false(held) else torch.where(held == HELD, 0, state["seen"]) + size
         mean = torch.lerp(
             state["usual"], probs.mean(0), (size / (seen + SAMPLES)).clamp_min(1 - math.exp(-size / USUAL))
         )
