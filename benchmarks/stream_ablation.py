@@ -13,7 +13,6 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 import grotta
@@ -34,8 +33,8 @@ class Unchecked(StreamPrior):
 class Always(StreamPrior):
     """Answers are always read; those that came do not compete."""
 
-    def _weigh(self, read: Tensor) -> Tensor:
-        return F.pad(read.softmax(0), (1, 0))
+    def _weigh(self, read: Tensor, nothing: Tensor) -> Tensor:
+        return torch.cat((nothing, read.softmax(0)))
 
 
 VARIANTS: dict[str, Callable[[], OutputAdaptation]] = {

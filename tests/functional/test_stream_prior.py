@@ -148,9 +148,11 @@ def test_the_running_mix_is_the_mean_before_each_answer():
 
 def test_the_matching_heat_gives_the_confidence_that_was_asked_for():
     heats, confidence = torch.tensor([1.0, 2.0, 4.0, 8.0]), torch.tensor([0.95, 0.8, 0.5, 0.3])
-    torch.testing.assert_close(sp.matching_heat(confidence, heats, confidence), heats)
-    torch.testing.assert_close(sp.matching_heat(torch.tensor([1.0, 0.0]), heats, confidence), torch.tensor([1.0, 8.0]))
-    between = sp.matching_heat(torch.tensor([0.65]), heats, confidence)
+    torch.testing.assert_close(sp.matching_heat(confidence, heats.log(), confidence), heats)
+    torch.testing.assert_close(
+        sp.matching_heat(torch.tensor([1.0, 0.0]), heats.log(), confidence), torch.tensor([1.0, 8.0])
+    )
+    between = sp.matching_heat(torch.tensor([0.65]), heats.log(), confidence)
     torch.testing.assert_close(between, torch.tensor([2 * 2**0.5]))
 
 

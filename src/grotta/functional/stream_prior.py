@@ -80,7 +80,8 @@ def settle_labels(likelihood: Tensor, kernel: Tensor, past: Tensor, base: Tensor
     labels = normalised(likelihood)
     for _ in range(rounds):
         mix = torch.addmm(known, kernel, labels.flatten(1)).view_as(labels)
-        labels = normalised(mix.mul_(likelihood))
+        labels = mix.mul_(likelihood)
+        labels.div_(labels.sum(2, keepdim=True).clamp_min_(_TINY))
     return labels
 
 
@@ -172,18 +173,18 @@ def answer_evidence(mix: Tensor, answers: Tensor, confusion: Tensor) -> Tensor:
     return (mix * columns).sum(2).clamp_min(_TINY).log().sum(0)
 
 
-def matching_heat(target: Tensor, heats: Tensor, confidence: Tensor) -> Tensor:
-    """The temperatures (R,) at which the mean confidence is ``target`` (R,), interpolated between ``heats``.
+def matching_heat(target: Tensor, logs: Tensor, confidence: Tensor) -> Tensor:
+    """The temperatures (R,) at which the mean confidence is ``target`` (R,), interpolated between some.
 
     Args:
         target: shares in [0, 1]; or sums, if those of ``confidence`` are sums over the same samples.
-        heats: (G,), growing.
+        logs: (G,), growing: the logarithms of these temperatures.
         confidence: (G,), the mean confidence at each of these, falling.
 
-    >>> matching_heat(torch.tensor([0.7, 0.99]), torch.tensor([1.0, 4.0]), torch.tensor([0.9, 0.5]))
+    >>> matching_heat(torch.tensor([0.7, 0.99]), torch.tensor([1.0, 4.0]).log(), torch.tensor([0.9, 0.5]))
     tensor([2., 1.])
     """
-    above, below, logs = confidence[:-1], confidence[1:], heats.log()
+    above, below = confidence[:-1], confidence[1:]
     passed = ((above - target[:, None]) / (above - below).clamp_min(_TINY)).clamp(0, 1)  # of each step between heats
     return torch.addmv(logs[:1], passed, logs[1:] - logs[:-1]).exp()
 

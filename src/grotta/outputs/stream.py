@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from grotta import functional as GF
@@ -46,6 +46,19 @@ class Usual(NamedTuple):
 
     base: Tensor  # (C,), the mix of answers
     after: dict[str, Tensor]
+
+
+class Constants(NamedTuple):
+    """What does not change from batch to batch, as tensors like the answers."""
+
+    neighbours: time.Neighbours
+    running: time.Running
+    temperatures: Tensor  # (R,)
+    heats: Tensor
+    heat_logs: Tensor
+    even: Tensor  # (C,)
+    nothing: Tensor  # (1,), zero
+    confusion: Tensor  # (C, C), counts that are assumed before any answer is seen
 
 
 class _Numbers(dict[str, Tensor | float]):
@@ -118,9 +131,7 @@ class StreamPrior(OutputAdaptation):
         self.window = check_whole("window", window, at_least=1)
         self.rounds = check_whole("rounds", rounds, at_least=1)
         self.forgetting = check_in_unit_interval("forgetting", forgetting)
-        self._constants: dict[str, Tensor] = {}
-        self._first_confusion = _first_confusion(min(num_classes, BUCKETS))
-        self._kernels: tuple[tuple[object, ...], time.Neighbours, time.Running] | None = None
+        self._constants: tuple[tuple[object, ...], Constants] | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -184,11 +195,11 @@ class StreamPrior(OutputAdaptation):
         state = _all_like(before, probs)
         share = len(probs) / SAMPLES
         keep = self.forgetting**share
-        temperature = self._constant("temperatures", self.temperatures, probs)
-        neighbours, running = self._weights_in_time(len(state["raw"]), probs)
+        fixed = self._fixed(len(state["raw"]), probs)
+        neighbours, temperature = fixed.neighbours, fixed.temperatures
         answers = probs.argmax(1)
         held = self._held(state, domain)
-        usual = self._usual(state, probs, answers, running, keep, held)
+        usual = self._usual(state, probs, answers, fixed, keep, held)
 
         below = time.below_best(probs)
         heated = time.heated(below, temperature)  # (B, R, C)
@@ -203,7 +214,7 @@ class StreamPrior(OutputAdaptation):
         may_wait = not surely_false(waits)
         if may_wait:
             scales = torch.where(waits, state["scale_evidence"][1:], scales)
-        evidence = F.pad(scales, (1, 0))  # that of the mix that does not change is zero
+        evidence = torch.cat((fixed.nothing, scales))  # that of the mix that does not change is zero
         trust = evidence.softmax(0)
         around, past = time.trusted(neighbours.both, trust)
         labels = time.settle_labels(likelihood, around, state["labels"], base, self.rounds)
@@ -213,8 +224,8 @@ class StreamPrior(OutputAdaptation):
         after = {
             **state,
             **usual.after,
-            **self._predicted(state, probs, answers, expected, keep),
-            **self._overruled(state, below, answers, labels, keep),
+            **self._predicted(state, probs, answers, expected, fixed, keep),
+            **self._overruled(state, below, answers, labels, fixed, keep),
             **biases,
             "raw": raw[-self.window :],
             "labels": remembered[-self.window :],
@@ -227,7 +238,7 @@ class StreamPrior(OutputAdaptation):
         bounded = _bounded(read, MOST_SHIFT)
         after["answer_evidence"] = after["answer_evidence"] + (bounded - read)
         after["for_reading"] = torch.minimum(bounded.max(), scales.max())
-        weight = self._weigh(bounded)
+        weight = self._weigh(bounded, fixed.nothing)
         readers, read = weight[1:], weight[1:].sum()
         mixed = torch.addcmul((labels * readers[:, None]).sum(1), weight[0], probs)
         shift = read * trust[1:].sum()
@@ -249,7 +260,7 @@ class StreamPrior(OutputAdaptation):
         state: Mapping[str, Tensor],
         probs: Tensor,
         answers: Tensor,
-        running: time.Running,
+        fixed: Constants,
         keep: float,
         held: Tensor,
     ) -> Usual:
@@ -262,21 +273,28 @@ class StreamPrior(OutputAdaptation):
         gained = (state["usual"].clamp_min(1e-6) * classes).log().index_select(0, answers).sum()
         pays = _faded(state["usual_evidence"], keep, gained).clamp(-MOST_SHIFT, MOST_SHIFT)
         far = pays.sigmoid()
-        base = time.normalised(torch.lerp(torch.full_like(mean, 1 / classes), mean, far))
-        mixes = time.running_mix(torch.lerp(base, state["usual"], far), probs, running)
+        base = time.normalised(torch.lerp(fixed.even, mean, far))
+        mixes = time.running_mix(torch.lerp(base, state["usual"], far), probs, fixed.running)
         # In rows of the confusion, as readers explain them: which of its classes it was is asked of neither.
-        mixes, answers = _bucketed(mixes[:, None])[:, 0], _bucket(answers, classes)
+        if classes > BUCKETS:
+            mixes, answers = _bucketed(mixes[:, None])[:, 0], _bucket(answers, classes)
         foreseen = ((1 - SURPRISE) * mixes.gather(1, answers[:, None]) + SURPRISE / mixes.shape[1]).log().sum()
         unread = _faded(state["unread_evidence"], keep, foreseen)
         return Usual(base, {"usual": mean, "usual_evidence": pays, "seen": seen, "unread_evidence": unread})
 
     def _predicted(
-        self, state: Mapping[str, Tensor], probs: Tensor, answers: Tensor, expected: Tensor, keep: float
+        self,
+        state: Mapping[str, Tensor],
+        probs: Tensor,
+        answers: Tensor,
+        expected: Tensor,
+        fixed: Constants,
+        keep: float,
     ) -> dict[str, Tensor]:
         """How well the mixes that readers expected (B, R, C) predict the answers, and their confusions after these."""
         expected, answers = _bucketed(expected), _bucket(answers, self.num_classes)
-        counts, first = state["confusion"], self._constant("confusion", self._first_confusion, probs)
-        explained = time.answer_evidence(expected, answers, time.normalised(first + counts))
+        counts = state["confusion"]
+        explained = time.answer_evidence(expected, answers, time.normalised(fixed.confusion + counts))
         even = 1 / self.num_classes
         sure = (probs.amax(1) - even) / (1 - even)  # an answer that says nothing teaches nothing
         answered = torch.zeros_like(expected[:, 0]).scatter_(1, answers[:, None], sure[:, None])
@@ -284,18 +302,23 @@ class StreamPrior(OutputAdaptation):
         return {"answer_evidence": _faded(state["answer_evidence"], keep, explained), "confusion": counts}
 
     def _overruled(
-        self, state: Mapping[str, Tensor], below: Tensor, answers: Tensor, labels: Tensor, keep: float
+        self,
+        state: Mapping[str, Tensor],
+        below: Tensor,
+        answers: Tensor,
+        labels: Tensor,
+        fixed: Constants,
+        keep: float,
     ) -> dict[str, Tensor]:
         """Whether the answers that readers overrule are those that the network was unsure of.
 
         It is asked at the heat at which the answers are as sure, on average, as a reader finds them right.
         """
-        heats = self._constant("heats", HEATS, below)
         kept = labels.gather(2, answers[:, None, None].expand(-1, labels.shape[1], 1))[:, :, 0]  # (B, R)
-        confidence = _faded(state["confidence"], keep, time.heated_confidence(below, heats).sum(1))
+        confidence = _faded(state["confidence"], keep, time.heated_confidence(below, fixed.heats).sum(1))
         all_kept = _faded(state["kept"], keep, kept.sum(0))
         samples = keep * state["samples"] + len(labels)
-        heat = time.matching_heat(all_kept, heats, confidence)
+        heat = time.matching_heat(all_kept, fixed.heat_logs, confidence)
         suspected = time.unsuspected(time.heated_confidence(below, heat).T, kept)
         return {
             "unsuspected": _faded(state["unsuspected"], keep, suspected),
@@ -306,29 +329,31 @@ class StreamPrior(OutputAdaptation):
 
     def _read_evidence(self, state: Mapping[str, Tensor]) -> Tensor:
         """What speaks for each reader, against answers that go out as they came; (R,), in nats."""
-        costs = READING_COSTS * math.log(self.num_classes) * state["samples"] / SAMPLES
+        costs = state["samples"] * (READING_COSTS * math.log(self.num_classes) / SAMPLES)
         return state["answer_evidence"] - state["unsuspected"].clamp_min(0) - costs - state["unread_evidence"]
 
-    def _weigh(self, read: Tensor) -> Tensor:
+    def _weigh(self, read: Tensor, nothing: Tensor) -> Tensor:
         """How far the answers as they came, and each reader, are believed, given what speaks for readers; (1 + R,)."""
-        return F.pad(read, (1, 0)).softmax(0)
+        return torch.cat((nothing, read)).softmax(0)
 
-    def _weights_in_time(self, past: int, like: Tensor) -> tuple[time.Neighbours, time.Running]:
-        """The kernels for a batch after ``past`` remembered samples; a stream asks for the same ones over and over."""
+    def _fixed(self, past: int, like: Tensor) -> Constants:
+        """The constants for a batch after ``past`` remembered samples; a stream asks for the same over and over."""
         key = (past, len(like), like.device, like.dtype)
-        if self._kernels is None or self._kernels[0] != key:
-            scales = self._constant("scales", self.scales, like)
-            bases = self._constant("bases", self.bases, like)
-            neighbours = time.time_neighbours(past, len(like), scales, bases)
-            self._kernels = key, neighbours, time.running_weights(len(like), USUAL, like)
-        return self._kernels[1:]
-
-    def _constant(self, name: str, values: Sequence[object], like: Tensor) -> Tensor:
-        """The values as a tensor, copied to a device once."""
-        known = self._constants.get(name)
-        if known is None or known.device != like.device or known.dtype != like.dtype:
-            known = self._constants[name] = torch.tensor(values, device=like.device, dtype=like.dtype)
-        return known
+        if self._constants is None or self._constants[0] != key:
+            tensor = partial(torch.tensor, device=like.device, dtype=like.dtype)
+            heats = tensor(HEATS)
+            constants = Constants(
+                neighbours=time.time_neighbours(past, len(like), tensor(self.scales), tensor(self.bases)),
+                running=time.running_weights(len(like), USUAL, like),
+                temperatures=tensor(self.temperatures),
+                heats=heats,
+                heat_logs=heats.log(),
+                even=tensor(1 / self.num_classes).expand(self.num_classes),
+                nothing=tensor([0.0]),
+                confusion=_first_confusion(min(self.num_classes, BUCKETS), like),
+            )
+            self._constants = key, constants
+        return self._constants[1]
 
 
 def _bounded(evidence: Tensor, most: float) -> Tensor:
@@ -343,9 +368,8 @@ def _faded(before: Tensor, keep: float, new: Tensor) -> Tensor:
 
 
 def _all_like(state: Mapping[str, Tensor], like: Tensor) -> Mapping[str, Tensor]:
-    """The state on the device and of the type of ``like``, as it usually is already."""
-    kind = like.device, like.dtype
-    if all((tensor.device, tensor.dtype) == kind for tensor in state.values()):
+    """The state on the device and of the type of ``like``, as it usually is already, all of it or nothing."""
+    if (state["bias"].device, state["bias"].dtype) == (like.device, like.dtype):
         return state
     return {name: tensor.to(like) for name, tensor in state.items()}
 
@@ -364,7 +388,7 @@ def _bucket(answers: Tensor, classes: int) -> Tensor:
     return answers if classes <= BUCKETS else answers % BUCKETS
 
 
-def _first_confusion(classes: int) -> list[list[float]]:
+def _first_confusion(classes: int, like: Tensor) -> Tensor:
     """Counts of answers given labels, near the identity: what a confusion is for as long as few answers are known."""
     other = IDENTITY_WEIGHS * (1 - IDENTITY) / (classes - 1)
-    return [[IDENTITY_WEIGHS * IDENTITY if y == x else other for x in range(classes)] for y in range(classes)]
+    return like.new_full((classes, classes), other).fill_diagonal_(IDENTITY_WEIGHS * IDENTITY)
