@@ -324,6 +324,18 @@ def test_where_labels_cluster_a_new_domain_counts_at_once():
     assert not torch.equal(state["scale_evidence"], before["scale_evidence"])
 
 
+def test_what_is_left_out_where_nothing_begins_changes_no_bit(monkeypatch):
+    """On a device nobody looks whether a domain begins: all of it is computed."""
+    _, probs = stream_of(640, 4, run=1)
+    begins = {3: domain(1, begins=True), 7: domain(0, begins=True, returns=True)}
+    course = [(batch, begins.get(i, domain(1 if 3 <= i < 7 else 0))) for i, batch in enumerate(probs.split(64))]
+    looked = state_after(course).state_dict()
+    for module in (stream, domain_bias):
+        monkeypatch.setattr(module, "surely_false", lambda flag: False)
+    assert same(looked, state_after(course).state_dict())
+    assert float(looked["held"]) == 64  # of the 256 after the return
+
+
 def test_who_stops_telling_domains_stays_in_the_last():
     _, probs = stream_of(192, 4)
     one, other = outputs.create("stream", 4), outputs.create("stream", 4)

@@ -100,7 +100,7 @@ class GRoTTAPlus(Adapter):
     (torch.Size([4, 5]), True)
     """
 
-    title, place, cost = "GRoTTA+", 100, 7.7
+    title, place, cost = "GRoTTA+", 100, 7.5
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {},
         "official": {},
