@@ -110,27 +110,23 @@ def _scope(results: Sequence[CellResult]) -> Scope:
 
 
 def _blocks(results: Sequence[CellResult]) -> list[object]:
-    return list(matrix_blocks(_scope(results), by_id(results), NOTHING_PRINTED))
+    blocks = list(matrix_blocks(_scope(results), by_id(results), NOTHING_PRINTED))
+    if not blocks:
+        raise ValueError("no situation has a seed that all of its methods were run with")
+    return blocks
 
 
 def _regrets(results: Sequence[CellResult]) -> list[Regret]:
-    here = _by_base(results)
-    errors: dict[str, dict[str, float]] = {}
-    for one in SITUATIONS:
-        runs: dict[str, list[CellResult]] = {}
-        for r in here.get(one.base, ()):
-            runs.setdefault(row_key(r.spec), []).append(r)
-        if runs:
-            errors[one.name] = situation_errors(one, shared_runs(runs))
-    return regrets(errors)
+    here = _compared(results)
+    return regrets({one.name: situation_errors(one, here[one.base]) for one in SITUATIONS if one.base in here})
 
 
-def _by_base(results: Sequence[CellResult]) -> dict[CellSpec, list[CellResult]]:
-    """The cells of each situation."""
-    found: dict[CellSpec, list[CellResult]] = {}
+def _compared(results: Sequence[CellResult]) -> dict[CellSpec, dict[str, list[CellResult]]]:
+    """The cells of each situation by row of tables, with seeds that all rows have."""
+    found: dict[CellSpec, dict[str, list[CellResult]]] = {}
     for r in results:
-        found.setdefault(_base(r.spec), []).append(r)
-    return found
+        found.setdefault(_base(r.spec), {}).setdefault(row_key(r.spec), []).append(r)
+    return {base: shared for base, runs in found.items() if (shared := shared_runs(runs))}
 
 
 def _mean(one: Regret, names: Sequence[str]) -> float | None:
@@ -169,9 +165,9 @@ def _made(results: Sequence[CellResult]) -> str:
     """The stream hashes and the digests of network and pictures of each situation; all methods have the same."""
     lines = ["Streams (by seed from 0), networks and pictures by the start of their digests:", ""]
     lines += ["| Situation | Stream | Network | Pictures |", "|---|---|---|---|"]
-    here = _by_base(results)
+    here = _compared(results)
     for one in SITUATIONS:
-        found = here.get(one.base, ())
+        found = [r for runs in here.get(one.base, {}).values() for r in runs]
         streams = dict(sorted({(r.spec.seed, r.stream_hash[:12]) for r in found})).values()
         for network, pictures in sorted({(r.model_fingerprint[:12], r.data_fingerprint[:12]) for r in found}):
             lines.append(f"| {one.name} | {', '.join(f'`{s}`' for s in streams)} | `{network}` | `{pictures}` |")

@@ -368,3 +368,51 @@ def test_a_new_domain_is_noticed_where_batches_are_learned_one_late(size):
     assert places[len(places) // 2 - 1] == 1
     assert int(watch.place) == 0
     torch.testing.assert_close(watch.means[0], settled().mean, atol=0.15, rtol=0)
+
+
+def grey(n, seed=0, *, contrast=1.0):
+    noise = torch.rand(n, 3, 16, 16, generator=torch.Generator().manual_seed(seed))
+    return 0.5 + contrast * (noise - 0.5)
+
+
+def run_in(n=512):
+    """A GRoTTA+ that has seen some images of one domain."""
+    adapter = create("grotta+", small_model())
+    for batch in grey(n).split(64):
+        adapter(batch)
+    return adapter
+
+
+def test_batches_answered_before_a_new_domain_is_learned_begin_it_once():
+    late, direct = run_in(), run_in()
+    batches = grey(256, 1, contrast=0.1).split(64)
+    told = [late.learn_from(pending).extra["new_domain"] for pending in [late.answer(x)[1] for x in batches]]
+    assert [float(new) for new in told] == [1, 0, 0, 0]
+    for x in batches:
+        direct(x)
+    for name in ("bias_images", "held", "most", "domain"):
+        assert torch.equal(late.output.state_dict()[name], direct.output.state_dict()[name]), name
+    assert int(late.output.state_dict()["domain"]) == int(late.watch.place) == 1
+
+
+def test_the_output_is_told_of_a_domain_that_is_only_noticed_when_a_small_batch_is_learned():
+    """Eight images are too few to tell; with eight others that were answered before them, they are enough."""
+    late, direct = run_in(), run_in()
+    small = grey(16, 1, contrast=0.1).split(8)
+    told = [late.learn_from(pending).extra["new_domain"] for pending in [late.answer(x)[1] for x in small]]
+    assert [float(new) for new in told] == [0, 1]
+    for x in small:
+        direct(x)
+    for name in ("bias_images", "held", "most", "domain"):
+        assert torch.equal(late.output.state_dict()[name], direct.output.state_dict()[name]), name
+    assert int(late.output.state_dict()["domain"]) == int(late.watch.place) == 1
+
+
+def test_a_batch_that_is_learned_after_its_domain_has_ended_brings_it_back():
+    watch = settled()
+    images, labels = pictures(64, seed=1)
+    sight = watch.look(images, labels)
+    show(watch, *pictures(320, contrast=0.4, seed=2))
+    taken = watch.take(sight, labels).domain
+    assert (int(taken.place), bool(taken.begins), bool(taken.returns)) == (0, True, True)
+    assert int(watch.place) == 0

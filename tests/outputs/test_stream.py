@@ -1,4 +1,6 @@
 import math
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -395,6 +397,8 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
         adaptation.load_state_dict({"bias": before["bias"]})
     with pytest.raises(ValueError, match="must have shape"):
         adaptation.load_state_dict(outputs.create("stream", 5).state_dict())
+    with pytest.raises(ValueError, match="'raw' and 'labels' must be of as many samples, got 10 and 40"):
+        adaptation.load_state_dict({**before, "raw": before["raw"][:10]})
     assert same(before, adaptation.state_dict())
 
 
@@ -446,6 +450,66 @@ def test_a_long_stretch_of_one_class_is_forgotten_soon():
     read = [adaptation(batch, NO_FEATURES) for batch in probs.split(64)]
     assert max(float(output.numbers["shift"]) for output in read[20:]) < 0.05
     assert errors(torch.cat([output.probs for output in read]), labels) < errors(probs, labels) + 1
+
+
+@pytest.mark.parametrize(("size", "classes", "times"), [(512, 10, 120), (1024, 2, 60)])
+def test_certain_answers_of_one_class_for_good_are_no_trouble(size, classes, times):
+    """The usual mix has nothing left for the other classes by then."""
+    certain = torch.zeros(size, classes)
+    certain[:, 0] = 1
+    adaptation = outputs.create("stream", classes)
+    for _ in range(times):
+        out = adaptation(certain, NO_FEATURES).probs
+    assert out.isfinite().all()
+    assert all(tensor.isfinite().all() for tensor in adaptation.state_dict().values())
+    out = adaptation(torch.full((8, classes), 1 / classes), NO_FEATURES).probs
+    torch.testing.assert_close(out.sum(1), torch.ones(8))
+
+
+def test_threads_may_refine_batches_of_different_sizes_at_once():
+    adaptation = outputs.create("stream", 10)
+    answers_of(adaptation, stream_of(640)[1])
+    batches = [stream_of(40, run=1)[1][:size] for size in (1, 2, 3, 5)]
+    alone = [adaptation.refine(batch, NO_FEATURES).probs for batch in batches]
+    wrong = []
+
+    def ask(i):
+        for _ in range(150):
+            try:
+                if not torch.equal(adaptation.refine(batches[i], NO_FEATURES).probs, alone[i]):
+                    wrong.append(i)
+            except RuntimeError as error:
+                wrong.append(error)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(batches))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert wrong == []
+
+
+def test_a_guarded_answer_is_observed_as_it_went_out_however_late():
+    adapters = [grotta.create("tent", small_model(), output="stream", guard=True) for _ in range(2)]
+    first, second, third = batches((32, 32, 32))
+    for adapter in adapters:
+        adapter(first)
+        adapter._guard.fallen = True  # the source answers
+    direct, late = adapters
+    _, pending = direct.answer(third)
+    direct.learn_from(pending)
+    torch.testing.assert_close(direct.output.state_dict()["raw"][-32:], pending.source)
+    assert not torch.allclose(pending.source, pending.probs)
+    _, before = late.answer(second)
+    _, pending = late.answer(third)
+    late.learn_from(before)
+    late.learn_from(pending)
+    torch.testing.assert_close(late.output.state_dict()["raw"][-32:], pending.source)
 
 
 def test_double_stays_double():

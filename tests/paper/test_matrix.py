@@ -118,6 +118,8 @@ def test_only_seeds_that_all_rows_have_are_compared(make_result, monkeypatch):
     listings = {b.name: b for b in matrix_blocks(scope, by_id(found), NOTHING_PRINTED) if isinstance(b, Listing)}
     assert listings["regret-errors"].rows == (("clean", 8.0, 9.0),)
     assert listings["situations"].rows[0][-1] == "1"
+    apart = [result for result in found if (result.spec.method, result.spec.seed) in (("source", 1), ("bn", 0))]
+    assert matrix_blocks(scope, by_id(apart), NOTHING_PRINTED) == []
 
 
 def reproduce(*words):

@@ -63,13 +63,14 @@ class DomainWatch(nn.Module):
     def take(self, sight: Sight, labels: Tensor) -> Sight:
         """Learn from a batch that was looked at, with the labels (B, K) that it was given; returns what was learned.
 
-        That is the sight itself, unless others have been learned since and other images wait: then it is looked at
-        once more.
+        That is the sight itself, unless others have been learned since. If other images wait now, it is looked at once
+        more; and whether a domain begins is asked of the domain that the stream is in by now.
         """
         with torch.autocast(labels.device.type, enabled=False):
             known = self._labels(labels, sight.size)
             if sight.waiting != self._waits:
                 sight = self._sight(sight.signs[sight.waiting :], known)
+            sight = sight._replace(domain=self._by_now(sight))
             if len(sight.signs) >= FEW:
                 self._learn(sight.signs, known, sight.domain)
                 return sight
@@ -99,10 +100,16 @@ class DomainWatch(nn.Module):
         index = torch.where(begins, torch.where(returns, nearest, oldest), place)
         return Sight(seen, len(own), Domain(index, begins, begins & returns))
 
+    def _by_now(self, sight: Sight) -> Domain:
+        """The domain of a batch, as it stands to the one that was learned last."""
+        then, here = sight.domain, self.get_buffer("place")
+        if len(sight.signs) < FEW:
+            return Domain(here.clone(), then.begins, then.returns)
+        begins = then.place != here
+        return Domain(then.place, begins, begins & (then.returns | ~then.begins))
+
     def _learn(self, seen: Tensor, known: Tensor, domain: Domain) -> None:
-        place = domain.place
-        begins = place != self.get_buffer("place")
-        returns = begins & (domain.returns | ~domain.begins)
+        place, begins, returns = domain
         usual = self.usual
         usual = usual._replace(
             mean=torch.where(returns, self.get_buffer("means")[place], usual.mean),

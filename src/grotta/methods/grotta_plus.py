@@ -205,7 +205,7 @@ class GRoTTAPlus(Adapter):
         seen = seen._replace(sight=sight)
         news = {"new_domain": sight.domain.begins.to(self.wide)}
         if self.single:
-            return Learned(numbers=news)
+            return Learned(numbers=news, domain=sight.domain)
         probes = self.asks_all or self._time_to_ask(prediction.logits, seen)
         if probes and (others := [expert for expert in range(len(self.readings)) if expert not in seen.said]):
             seen, _ = self._ask(others, batch.inputs, seen)
@@ -236,6 +236,7 @@ class GRoTTAPlus(Adapter):
                 "source_accuracy": agreed / compared.clamp_min(1e-6),
                 "source_weight": weights[SOURCE],
             },
+            domain=sight.domain,
         )
 
     def _train(self, batch: Batch, said: Tensor, probs: Tensor) -> Tensor | None:

@@ -33,6 +33,7 @@ class Learned(NamedTuple):
     loss: Tensor | None = None
     bank_size: Tensor | int | None = None
     numbers: Mapping[str, Tensor | float] = NO_NUMBERS  # others by name: they become fields of the step's StepInfo
+    domain: Domain | None = None  # where the batch comes from; told to outputs that ask for it
 
 
 class Pending:
@@ -41,7 +42,7 @@ class Pending:
     Made by :meth:`Adapter.answer` and used up by :meth:`Adapter.learn_from`; to skip the learning, drop it.
     """
 
-    __slots__ = ("batch", "draws", "learned", "output", "owner", "prediction", "probs", "source", "version")
+    __slots__ = ("answered", "batch", "draws", "learned", "output", "owner", "prediction", "probs", "source", "version")
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class Pending:
         output: Output,
         draws: tuple[Tensor, Tensor] | None,
         source: Tensor | None = None,
+        answered: Tensor | None = None,
     ) -> None:
         self.owner = owner
         self.version = version  # of the adapter's state that answered
@@ -62,6 +64,7 @@ class Pending:
         self.output = output
         self.draws = draws  # states of the generator before and after the answer, if it drew anything
         self.source = source  # (B, classes), the source model's probabilities, if a guard watches
+        self.answered = probs if answered is None else answered  # what the output was made of
         self.learned = False
 
     def __len__(self) -> int:

@@ -107,7 +107,8 @@ class Stepping(Persistent, ABC):
                 output = self._refined(answered, prediction)
             after = generator.get_state()
         draws = None if torch.equal(before, after) else (before, after)
-        return Pending(self, self._version, Batch(images, inputs), prediction, probs, output, draws, source)
+        batch = Batch(images, inputs)
+        return Pending(self, self._version, batch, prediction, probs, output, draws, source, answered)
 
     def _refined(self, probs: Tensor, prediction: Prediction) -> Output:
         """The output for probabilities; some adaptations ask which domain they are of."""
@@ -128,7 +129,8 @@ class Stepping(Persistent, ABC):
             self._version += 1
             start = gather_state(self) if self._guard is not None and self._guard.start is None else None
             learned = self._learn_or_undo(batch, prediction, output.probs)
-            self.output.observe(pending.probs, pending.prediction.features.to(self.wide), output)
+            told = {"domain": learned.domain} if self.output.knows_domains and learned.domain is not None else {}
+            self.output.observe(pending.answered, pending.prediction.features.to(self.wide), output, **told)
         self.step += 1
         guarded = self._consult_guard(pending, start)
         self.last = StepInfo(

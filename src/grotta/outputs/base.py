@@ -47,7 +47,9 @@ class OutputAdaptation(ABC):
     """
 
     name: ClassVar[str] = ""
-    knows_domains: ClassVar[bool] = False  # whether ``refine`` also takes ``domain``, a :class:`Domain`
+    # Whether ``refine`` and ``observe`` also take ``domain``, a :class:`Domain`. Where batches are observed late, after
+    # others, that of ``observe`` is what is known by then.
+    knows_domains: ClassVar[bool] = False
 
     def __init__(self, num_classes: int) -> None:
         self.num_classes = check_whole("num_classes", num_classes, at_least=2)

@@ -28,6 +28,7 @@ HEATS = (1.0, 2.0, 4.0, 8.0, 16.0)  # between these, the temperature is found at
 JUDGED = ("answer_evidence", "unread_evidence", "unsuspected", "confidence", "kept", "samples")
 IDENTITY = 0.7  # of the confusion that is assumed before any is seen
 IDENTITY_WEIGHS = 5.0  # samples per label
+TINY = 1e-12  # share of a class in the usual mix, at least
 SURPRISE = 0.02  # chance that an answer is one that the usual mix does not foresee
 
 
@@ -170,6 +171,10 @@ class StreamPrior(OutputAdaptation):
             known = int(name in ("raw", "labels"))  # as many samples as the window had
             if len(shape) != own.ndim or shape[known:] != own.shape[known:]:
                 raise ValueError(f"{name!r} must have shape {tuple(own.shape)}, got {tuple(shape)}")
+        if len(state["raw"]) != len(state["labels"]):
+            raise ValueError(
+                f"'raw' and 'labels' must be of as many samples, got {len(state['raw'])} and {len(state['labels'])}"
+            )
         self._state = {name: tensor.clone() for name, tensor in state.items()}
 
     def refine(self, probs: Tensor, features: Tensor, domain: Domain | None = None) -> Output:
@@ -179,11 +184,11 @@ class StreamPrior(OutputAdaptation):
         numbers.reading, numbers.domain = reading, domain
         return Output(reading.probs, GF.imbalance_score(probs), None, numbers)
 
-    def observe(self, probs: Tensor, features: Tensor, output: Output) -> None:
-        """Move the window, the biases and the evidence on by this batch."""
+    def observe(self, probs: Tensor, features: Tensor, output: Output, domain: Domain | None = None) -> None:
+        """Move the window, the biases and the evidence on by this batch; ``domain``: where it comes from, as of now."""
         reading = getattr(output.numbers, "reading", None)
         if reading is None or reading.before is not self._state:  # other batches were observed since
-            reading = self._read(probs, getattr(output.numbers, "domain", None))
+            reading = self._read(probs, getattr(output.numbers, "domain", None) if domain is None else domain)
         self._state = reading.after
 
     def _read(self, probs: Tensor, domain: Domain | None) -> Reading:
@@ -273,7 +278,7 @@ class StreamPrior(OutputAdaptation):
         gained = (state["usual"].clamp_min(1e-6) * classes).log().index_select(0, answers).sum()
         pays = _faded(state["usual_evidence"], keep, gained).clamp(-MOST_SHIFT, MOST_SHIFT)
         far = pays.sigmoid()
-        base = time.normalised(torch.lerp(fixed.even, mean, far))
+        base = time.normalised(torch.lerp(fixed.even, mean, far).clamp_min(TINY))
         mixes = time.running_mix(torch.lerp(base, state["usual"], far), probs, fixed.running)
         # In rows of the confusion, as readers explain them: which of its classes it was is asked of neither.
         if classes > BUCKETS:
@@ -339,7 +344,8 @@ class StreamPrior(OutputAdaptation):
     def _fixed(self, past: int, like: Tensor) -> Constants:
         """The constants for a batch after ``past`` remembered samples; a stream asks for the same over and over."""
         key = (past, len(like), like.device, like.dtype)
-        if self._constants is None or self._constants[0] != key:
+        kept = self._constants  # looked at once: several threads may ask
+        if kept is None or kept[0] != key:
             tensor = partial(torch.tensor, device=like.device, dtype=like.dtype)
             heats = tensor(HEATS)
             constants = Constants(
@@ -352,8 +358,8 @@ class StreamPrior(OutputAdaptation):
                 nothing=tensor([0.0]),
                 confusion=_first_confusion(min(self.num_classes, BUCKETS), like),
             )
-            self._constants = key, constants
-        return self._constants[1]
+            self._constants = kept = key, constants
+        return kept[1]
 
 
 def _bounded(evidence: Tensor, most: float) -> Tensor:

@@ -89,7 +89,7 @@ def matrix_blocks(scope: Scope, found: Found, printed: Printed) -> list[Block]:
         results += [result for found_here in runs.values() for result in found_here]
     if not errors:
         return []
-    return [*regret_blocks(errors, results), _listing(situations, seeds)]
+    return [*regret_blocks(errors, results), _listing([one for one in situations if one.name in seeds], seeds)]
 
 
 def shared_runs(runs: Mapping[str, Sequence[CellResult]]) -> dict[str, list[CellResult]]:
@@ -128,7 +128,7 @@ def _listing(situations: Sequence[Situation], seeds: Mapping[str, int]) -> Listi
         length = f"{base.images:,}" if base.images else "all"
         network = base.model.partition("@")[0]
         count = plural(len(base.domains), "domain")
-        batch, runs = str(base.batch_size), str(seeds.get(one.name, 0))
+        batch, runs = str(base.batch_size), str(seeds[one.name])
         rows.append((one.name, base.dataset, network, shift, count, length, batch, runs))
     heads = ("Situation", "Data", "Network", "Labels", "Stream", "Images per domain", "Batch", "Seeds")
     notes = [
