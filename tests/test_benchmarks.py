@@ -124,3 +124,26 @@ def test_the_command_explains_itself(bench, capsys: pytest.CaptureFixture) -> No
         bench("__main__").main(["--help"])
     assert stop.value.code == 0
     assert "steps --big" in capsys.readouterr().out
+
+
+def test_estimates_are_compared_with_the_truth_of_their_window(bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a short stream, and by hand on three windows."""
+    module = bench("estimates")
+    monkeypatch.setattr(module, "WINDOW", 64)
+    clean = bench("development").SITUATIONS["clean"]
+    short = bench("development").replace(clean, images=160, domains=["clean", "noise"])
+    model = grotta.models.create_model("fashion_resnet8", weights="bundled")
+    found = module.windows(model, "fashion-c", short)
+    assert len(found) == 2  # 160 images are two windows and a half, and garbage is none
+    assert all(0 < value <= 100 for one in found for value in (one.right, one.source_right, one.estimate))
+    assert {one.right * 64 / 100 % 1 for one in found} == {0}
+
+    windows = [module.Window(80, 70, 78, 71, 90), module.Window(60, 65, 66, 64, 80), module.Window(50, 50, 50, 52, 50)]
+    said = module.summary(windows)
+    assert said["windows"] == 3
+    assert said["gain"] == pytest.approx((10 - 5 + 0) / 3)
+    assert said["estimated gain is off by"] == pytest.approx((3 + 7 + 2) / 3)
+    assert said["right sign, % of telling windows"] == 50  # the third gain is too small to be told
+    assert said["harm (more than a point worse), windows"] == 1
+    assert said["of these, seen as harm"] == 0
+    assert said["source's confidence is off by"] == pytest.approx((20 + 15 + 0) / 3)
