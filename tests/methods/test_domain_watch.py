@@ -383,25 +383,14 @@ def run_in(n=512):
     return adapter
 
 
-def test_batches_answered_before_a_new_domain_is_learned_begin_it_once():
-    late, direct = run_in(), run_in()
-    batches = grey(256, 1, contrast=0.1).split(64)
-    told = [late.learn_from(pending).extra["new_domain"] for pending in [late.answer(x)[1] for x in batches]]
-    assert [float(new) for new in told] == [1, 0, 0, 0]
-    for x in batches:
-        direct(x)
-    for name in ("bias_images", "held", "most", "domain"):
-        assert torch.equal(late.output.state_dict()[name], direct.output.state_dict()[name]), name
-    assert int(late.output.state_dict()["domain"]) == int(late.watch.place) == 1
-
-
-def test_the_output_is_told_of_a_domain_that_is_only_noticed_when_a_small_batch_is_learned():
+@pytest.mark.parametrize(("size", "begins"), [(64, [1, 0, 0, 0]), (8, [0, 1])])
+def test_a_domain_begins_once_however_late_its_batches_are_learned_and_the_output_is_told(size, begins):
     """Eight images are too few to tell; with eight others that were answered before them, they are enough."""
     late, direct = run_in(), run_in()
-    small = grey(16, 1, contrast=0.1).split(8)
-    told = [late.learn_from(pending).extra["new_domain"] for pending in [late.answer(x)[1] for x in small]]
-    assert [float(new) for new in told] == [0, 1]
-    for x in small:
+    new = grey(size * len(begins), 1, contrast=0.1).split(size)
+    told = [late.learn_from(pending).extra["new_domain"] for pending in [late.answer(x)[1] for x in new]]
+    assert [float(one) for one in told] == begins
+    for x in new:
         direct(x)
     for name in ("bias_images", "held", "most", "domain"):
         assert torch.equal(late.output.state_dict()[name], direct.output.state_dict()[name]), name
