@@ -33,6 +33,7 @@ from grotta.report.table import Table
 DOCS = Path(__file__).parents[1] / "docs"
 PICTURES = "parking"
 METHODS = [name for name in (*PAPER_METHODS, RECOMMENDED) if name != COSTLY]
+HARM = 0.5  # points: less is no harm
 EVERY = 10  # pictures: light is measured on one of so many
 
 
@@ -78,7 +79,7 @@ def sentence(results: list[CellResult]) -> str:
     )
     hurt = (
         f" It is {harm:.1f} points worse than the source network on `{worst_camera}`: adaptation can hurt."
-        if harm > 0.5
+        if harm > HARM
         else " On no camera is it more than half a point worse than the source network."
     )
     return f"{alone}, {title}, the best of {len(results)}, {best.error:.1f} %.{hurt}"
@@ -98,7 +99,11 @@ def recommended_first(results: list[CellResult]) -> str:
             told.append(f"on `{camera}` ({error:.1f} %, {other})")
     if best.error < ours.error:
         told.append(f"over all pictures ({ours.error:.1f} %, {method_title(best.spec.method)} {best.error:.1f} %)")
-    return f"**{title} is not first {' nor '.join(told)}.** " if told else ""
+    first = f"**{title} is not first {' nor '.join(told)}.** " if told else ""
+    source = next(result for result in results if result.spec.method == "source")
+    harms = {camera: error - source.domain_errors[camera] for camera, error in ours.domain_errors.items()}
+    hurt = [f"{harm:.1f} points worse than the source network on `{at}`" for at, harm in harms.items() if harm > HARM]
+    return f"{first}It is {' and '.join(hurt)}. " if hurt else first
 
 
 def section_text(section: Section, results: list[CellResult], drawn: dict[str, Figure]) -> str:
